@@ -1,0 +1,3 @@
+//! The `rowlock` binary.
+
+fn main() {}

@@ -1,0 +1,31 @@
+//! Real processes and files for Rowlock's own tests.
+//!
+//! A test waits for an observed event (a line, an exit) with a deadline that can only fail it; it
+//! never sleeps and hopes.
+
+mod process;
+
+pub use process::{Finished, Process};
+pub use tempfile::TempDir;
+
+use std::path::PathBuf;
+
+/// A folder that is gone at the end of the test.
+///
+/// # Panics
+/// When the system's temporary folder can't be written.
+#[must_use]
+pub fn folder() -> TempDir {
+    #[expect(clippy::expect_used, reason = "a test without its folder has failed")]
+    tempfile::Builder::new()
+        .prefix("rowlock-")
+        .tempdir()
+        .expect("a temporary folder")
+}
+
+/// The root of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.join("../..").canonicalize().unwrap_or(here)
+}

@@ -1,0 +1,139 @@
+//! Claim: a worker takes due jobs, best first, under a fresh fence.
+//!
+//! In: what a worker can run and how much. Out: [`Claimed`] jobs, each fenced by the claim's token.
+//! A crash after the commit leaves rows under a worker that falls silent; `expire` gives them back.
+//! An answer that is lost on the way leaves rows whose token nobody holds; the owner's next
+//! heartbeat releases them.
+
+mod ahead;
+mod observer;
+
+pub use ahead::Ahead;
+pub use observer::Observer;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::error::Result;
+use crate::job::{Backoff, JobId, Name, Payload, Token};
+
+/// One worker process, from its start to its end; never used again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(String);
+
+impl WorkerId {
+    /// An identity for a process: readable, and unique by its random part.
+    ///
+    /// # Errors
+    /// As [`Token::random`].
+    pub fn random(host: &str) -> Result<Self> {
+        let random = Token::random()?.get();
+        Ok(Self(format!("{host}:{}:{random:016x}", std::process::id())))
+    }
+
+    /// What the store holds.
+    pub(crate) fn stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What a worker asks for.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Who asks.
+    pub worker: WorkerId,
+    /// The fence of everything this claim returns. The worker counts it as held before it asks.
+    pub token: Token,
+    /// The kinds it can run; others are never touched.
+    pub kinds: Vec<Name>,
+    /// The queues it works; none: every queue.
+    pub queues: Vec<Name>,
+    /// The most it takes.
+    pub limit: usize,
+    /// The most it takes from a queue; queues that aren't named have no limit of their own.
+    pub caps: BTreeMap<Name, usize>,
+    /// Instead of ordinary jobs: the one suspect job that is most wanted.
+    pub suspect: bool,
+}
+
+/// The answer to a claim.
+#[derive(Debug, Default)]
+pub struct Claimed {
+    /// The jobs, best first.
+    pub jobs: Vec<ClaimedJob>,
+    /// When the next job that this claim would have taken becomes due.
+    pub next_due: Option<Timestamp>,
+}
+
+/// A job in a worker's hands.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ClaimedJob {
+    /// Its number.
+    pub id: JobId,
+    /// The fence.
+    pub token: Token,
+    /// What has to be done.
+    pub kind: Name,
+    /// Where it waited.
+    pub queue: Name,
+    /// Higher goes first.
+    pub priority: i16,
+    /// The data.
+    pub payload: Payload,
+    /// This attempt's number, from 1 on.
+    pub attempt: u32,
+    /// How many attempts it may use.
+    pub max_attempts: u32,
+    /// When it was due.
+    pub scheduled_at: Timestamp,
+    /// Its unique key.
+    pub unique_key: Option<String>,
+    /// Its labels.
+    pub tags: Vec<Name>,
+    /// The trace context it was staged in.
+    pub trace_context: Option<String>,
+    /// How long it waits before another attempt.
+    pub backoff: Backoff,
+    /// How long this attempt may run.
+    pub timeout: Duration,
+    /// Whether its last holder died: it runs alone and pays for itself.
+    pub suspect: bool,
+}
+
+/// The answer to a heartbeat.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Held jobs that somebody wants cancelled.
+    pub cancel_requested: Vec<JobId>,
+    /// Held jobs of a queue or kind that is paused: those that haven't started go back.
+    pub stopped: Vec<JobId>,
+    /// How many rows were released because a claim's answer never arrived.
+    pub released: usize,
+}
+
+/// What an expiry found.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Expired {
+    /// Workers that were silent for a whole lease.
+    pub workers: Vec<WorkerId>,
+    /// Jobs that went back to pending.
+    pub returned: usize,
+    /// Jobs that ended, because their attempts were used up or a cancel was asked for.
+    pub ended: usize,
+}

@@ -1,0 +1,180 @@
+//! rowlock.toml: read exactly, or refused with the line and the remedy.
+
+mod section;
+
+pub use section::{Handler, Limits, Queue, Work};
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::job::{Kind, Name, Retention};
+use crate::run::{Builtin, Options};
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where the store is.
+    pub url: Option<String>,
+    /// How this process works.
+    pub worker: Work,
+    /// Settings of queues.
+    pub queues: BTreeMap<Name, Queue>,
+    /// Kinds, and what runs them.
+    pub handlers: BTreeMap<Name, Handler>,
+    /// How long finished jobs are kept, unless a handler says otherwise.
+    pub retention: Retention,
+    /// What is too large.
+    pub limits: Limits,
+
+    schema: Option<Later>,
+    pair: Option<Later>,
+    cron: Option<Later>,
+    drain: Option<Later>,
+    budget: Option<Later>,
+    guard: Option<Later>,
+    dashboard: Option<Later>,
+}
+
+/// Part of the design, and not of this version.
+type Later = serde::de::IgnoredAny;
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names the file, the line and the remedy.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|why| Error::invalid(format!("can't read {}: {why}", path.display())))?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads a text; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names the file, the line and the remedy.
+    pub fn parse(text: &str, file: &str) -> Result<Self> {
+        let config: Self = toml::from_str(text).map_err(|why| explain(&why, text, file))?;
+        config
+            .check()
+            .map_err(|why| Error::invalid(format!("{file}: {why}")))?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        let later = [
+            ("schema", &self.schema),
+            ("[[pair]]", &self.pair),
+            ("[[cron]]", &self.cron),
+            ("[[drain]]", &self.drain),
+            ("[budget]", &self.budget),
+            ("[guard]", &self.guard),
+            ("[dashboard]", &self.dashboard),
+        ];
+        for (part, found) in later {
+            if found.is_some() {
+                return Err(not_yet(part));
+            }
+        }
+        self.worker.check()?;
+        for (name, queue) in &self.queues {
+            queue.check(name)?;
+        }
+        for (name, handler) in &self.handlers {
+            handler
+                .check()
+                .map_err(|why| Error::invalid(format!("[handlers.{name}]: {why}")))?;
+        }
+        self.limits.check()
+    }
+
+    /// The kinds as declared.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when a default breaks a rule.
+    pub fn kinds(&self) -> Result<Vec<Kind>> {
+        self.handlers
+            .iter()
+            .map(|(name, handler)| handler.kind(name, self.retention))
+            .collect()
+    }
+
+    /// The kinds with a builtin handler.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when a default breaks a rule.
+    pub fn builtins(&self) -> Result<Vec<(Kind, Builtin)>> {
+        let mut found = Vec::new();
+        for (name, handler) in &self.handlers {
+            if let Some(builtin) = handler.builtin {
+                found.push((handler.kind(name, self.retention)?, builtin));
+            }
+        }
+        Ok(found)
+    }
+
+    /// How a worker of this file works.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options {
+            concurrency: self.worker.concurrency,
+            queue_concurrency: self
+                .queues
+                .iter()
+                .filter_map(|(name, queue)| Some((name.clone(), queue.concurrency?)))
+                .collect(),
+            lease: self.worker.lease,
+            grace: self.worker.grace,
+            poll: self.worker.poll,
+            ..Options::default()
+        }
+    }
+}
+
+/// The error for a part of the design that this version lacks.
+fn not_yet(part: &str) -> Error {
+    Error::invalid(format!(
+        "{part} needs a part that rowlock {} doesn't have yet: take it out",
+        env!("CARGO_PKG_VERSION")
+    ))
+}
+
+/// Names the line, and for an unknown key the nearest known one.
+fn explain(why: &toml::de::Error, text: &str, file: &str) -> Error {
+    let line = why.span().map_or(1, |span| line_of(text, span));
+    let message = why.message().trim();
+    // serde says: unknown field `a`, expected one of `b`, `c`
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let message = match (message.starts_with("unknown "), quoted.next()) {
+        (true, Some(unknown)) => {
+            let what = message.split_whitespace().nth(1).unwrap_or("field");
+            let what = if what == "field" { "key" } else { what };
+            match nearest(unknown, quoted) {
+                Some(known) => format!("unknown {what} `{unknown}`: did you mean `{known}`?"),
+                None => format!("unknown {what} `{unknown}`: take it out"),
+            }
+        }
+        _ => message.replace('\n', " "),
+    };
+    Error::invalid(format!("{file}:{line}: {message}"))
+}
+
+fn line_of(text: &str, span: Range<usize>) -> usize {
+    let before = &text.as_bytes()[..span.start.min(text.len())];
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
+}
+
+fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|known| (strsim::jaro_winkler(unknown, known), known))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests;

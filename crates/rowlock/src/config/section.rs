@@ -1,0 +1,235 @@
+//! The sections of rowlock.toml.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use super::not_yet;
+use crate::error::{Error, Result};
+use crate::job::{Backoff, Kind, Name, NewJob, Payload, Retention, UniqueUntil, spoken};
+use crate::run::{Builtin, Options};
+
+/// `[worker]`: how this process works.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Work {
+    /// How many jobs run at once.
+    pub concurrency: usize,
+    /// How long others wait before they take over from a silent worker.
+    #[serde(with = "spoken::duration")]
+    pub lease: Duration,
+    /// How long running jobs may take to finish once the worker was asked to stop.
+    #[serde(with = "spoken::duration")]
+    pub grace: Duration,
+    /// How often to look for due jobs when nothing rings.
+    #[serde(with = "spoken::duration")]
+    pub poll: Duration,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        let options = Options::default();
+        Self {
+            concurrency: options.concurrency,
+            lease: options.lease,
+            grace: options.grace,
+            poll: options.poll,
+        }
+    }
+}
+
+/// The most slots of a process.
+const MOST_SLOTS: usize = 10_000;
+
+impl Work {
+    pub(super) fn check(&self) -> Result<()> {
+        slots("[worker]", self.concurrency)?;
+        if self.lease < Duration::from_millis(500) {
+            return Err(Error::invalid(
+                "[worker]: lease is too short: use 500ms or more",
+            ));
+        }
+        if self.poll < Duration::from_millis(10) {
+            return Err(Error::invalid(
+                "[worker]: poll is too short: use 10ms or more",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn slots(section: &str, concurrency: usize) -> Result<()> {
+    if (1..=MOST_SLOTS).contains(&concurrency) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{section}: concurrency is {concurrency}: use 1 to {MOST_SLOTS}"
+    )))
+}
+
+/// `[queues.NAME]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Queue {
+    /// How many of this queue's jobs run at once in this process.
+    pub concurrency: Option<usize>,
+}
+
+impl Queue {
+    pub(super) fn check(&self, name: &Name) -> Result<()> {
+        self.concurrency
+            .map_or(Ok(()), |n| slots(&format!("[queues.{name}]"), n))
+    }
+}
+
+/// `[handlers.NAME]`: a kind, and what runs it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Handler {
+    /// One of the handlers that come with rowlock.
+    #[serde(deserialize_with = "builtin")]
+    pub builtin: Option<Builtin>,
+    /// How long one attempt may run.
+    #[serde(with = "spoken::optional")]
+    pub timeout: Option<Duration>,
+    /// Where its jobs wait.
+    pub queue: Option<Name>,
+    /// Higher goes first.
+    pub priority: Option<i16>,
+    /// How many attempts a job may use.
+    pub max_attempts: Option<u32>,
+    /// How long it waits between them.
+    pub backoff: Option<Backoff>,
+    /// The payload fields that make a job unique.
+    pub key: Vec<Name>,
+    /// How long the key stays taken.
+    pub unique_until: UniqueUntil,
+    /// How long finished jobs are kept.
+    pub retention: Option<Retention>,
+
+    exec: Option<serde::de::IgnoredAny>,
+    http: Option<serde::de::IgnoredAny>,
+    allow: Option<serde::de::IgnoredAny>,
+}
+
+fn builtin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Builtin>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+impl Handler {
+    pub(super) fn check(&self) -> Result<()> {
+        for (key, found) in [
+            ("exec", &self.exec),
+            ("http", &self.http),
+            ("allow", &self.allow),
+        ] {
+            if found.is_some() {
+                return Err(not_yet(key));
+            }
+        }
+        if let Some(attempts) = self.max_attempts
+            && !(1..=NewJob::MAX_ATTEMPTS).contains(&attempts)
+        {
+            return Err(Error::invalid(format!(
+                "max_attempts is {attempts}: use 1 to {}",
+                NewJob::MAX_ATTEMPTS
+            )));
+        }
+        if self.timeout.is_some_and(|time| time.is_zero()) {
+            return Err(Error::invalid(
+                "timeout is zero: no attempt could end in time",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn kind(&self, name: &Name, retention: Retention) -> Result<Kind> {
+        let mut kind = Kind::new(name.as_str())?;
+        kind.queue = self.queue.clone().unwrap_or(kind.queue);
+        kind.priority = self.priority.unwrap_or(kind.priority);
+        kind.max_attempts = self.max_attempts.unwrap_or(kind.max_attempts);
+        kind.backoff = self.backoff.clone().unwrap_or(kind.backoff);
+        kind.timeout = self.timeout.unwrap_or(kind.timeout);
+        kind.key.clone_from(&self.key);
+        kind.unique_until = self.unique_until;
+        kind.retention = self.retention.unwrap_or(retention);
+        Ok(kind)
+    }
+}
+
+/// `[limits]`: what is too large.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// The largest payload, in bytes.
+    #[serde(deserialize_with = "size")]
+    pub payload: usize,
+    /// How many errors a job keeps.
+    pub errors_kept: usize,
+
+    output_bytes: Option<serde::de::IgnoredAny>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            payload: Payload::MAX_BYTES,
+            errors_kept: 10,
+            output_bytes: None,
+        }
+    }
+}
+
+impl Limits {
+    pub(super) fn check(&self) -> Result<()> {
+        if self.output_bytes.is_some() {
+            return Err(not_yet("[limits] output_bytes"));
+        }
+        if !(1..=Payload::MAX_BYTES).contains(&self.payload) {
+            return Err(Error::invalid(
+                "[limits]: payload must be from 1 byte to 1MiB, the limit of every engine",
+            ));
+        }
+        if !(1..=1_000).contains(&self.errors_kept) {
+            return Err(Error::invalid(
+                "[limits]: errors_kept must be from 1 to 1000",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// `65536`, `64KiB` or `1MiB`.
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Size {
+        Bytes(usize),
+        Spoken(String),
+    }
+    let text = match Size::deserialize(deserializer)? {
+        Size::Bytes(bytes) => return Ok(bytes),
+        Size::Spoken(text) => text,
+    };
+    let (number, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
+    let unit = match unit.trim() {
+        "" | "B" => Some(1_usize),
+        "KiB" => Some(1024),
+        "MiB" => Some(1024 * 1024),
+        _ => None,
+    };
+    number
+        .parse::<usize>()
+        .ok()
+        .zip(unit)
+        .and_then(|(number, unit)| number.checked_mul(unit))
+        .ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "{text:?} is not a size: write it like 65536, 64KiB or 1MiB"
+            ))
+        })
+}

@@ -1,0 +1,93 @@
+use super::*;
+
+fn refused(text: &str) -> String {
+    Config::parse(text, "rowlock.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn an_empty_file_means_every_default() {
+    let config = Config::parse("", "rowlock.toml").unwrap();
+    assert_eq!(config.worker.concurrency, 8);
+    assert!(config.kinds().unwrap().is_empty());
+}
+
+#[test]
+fn every_setting_of_a_handler_reaches_its_kind() {
+    let config = Config::parse(
+        r#"
+        [retention]
+        completed = "2h"
+        [handlers.send_email]
+        builtin = "noop"
+        timeout = "30s"
+        queue = "mail"
+        priority = 7
+        max_attempts = 9
+        backoff = { kind = "exponential", base = "1s", max = "1m", jitter = 0.5 }
+        key = ["to"]
+        unique_until = "start"
+        [handlers.report]
+        builtin = "sleep"
+        retention = { completed = "0s", failed = "1d" }
+        "#,
+        "rowlock.toml",
+    )
+    .unwrap();
+    let kinds = config.kinds().unwrap();
+    let (report, mail) = (&kinds[0], &kinds[1]);
+    assert_eq!(mail.queue.as_str(), "mail");
+    assert_eq!((mail.priority, mail.max_attempts), (7, 9));
+    assert_eq!(mail.backoff.wait(9).0.as_secs(), 60);
+    assert_eq!(mail.key[0].as_str(), "to");
+    assert_eq!(mail.unique_until.as_str(), "start");
+    assert_eq!(mail.retention.completed.as_secs(), 7200);
+    assert!(report.retention.completed.is_zero());
+    assert_eq!(report.retention.failed.as_secs(), 86400);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line_and_the_nearest_known_one() {
+    assert_eq!(
+        refused("url = \"sqlite:x.db\"\n\n[worker]\nconcurency = 4\n"),
+        "rowlock.toml:4: unknown key `concurency`: did you mean `concurrency`?"
+    );
+    assert_eq!(
+        refused("[wroker]\n"),
+        "rowlock.toml:1: unknown key `wroker`: did you mean `worker`?"
+    );
+    assert!(
+        refused("[handlers.a]\nbuiltin = \"noop\"\nmax_atempts = 3").contains("`max_attempts`")
+    );
+}
+
+#[test]
+fn a_wrong_value_is_named_with_its_line_and_the_form() {
+    assert!(
+        refused("[worker]\nlease = \"soon\"")
+            .contains("rowlock.toml:2: \"soon\" is not a duration")
+    );
+    assert!(refused("[worker]\nconcurrency = \"x\"").starts_with("rowlock.toml:2: "));
+    assert!(refused("[worker]\nconcurrency = 0").contains("use 1 to 10000"));
+    assert!(refused("[handlers.\"a b\"]\nbuiltin = \"noop\"").contains("not a valid name"));
+    assert!(refused("[handlers.a]\nbuiltin = \"nope\"").contains("use noop, echo, sleep or flaky"));
+    assert!(refused("[limits]\npayload = \"2MiB\"").contains("1MiB"));
+    assert!(refused("[limits]\npayload = \"2 boxes\"").contains("is not a size"));
+    assert!(refused("url = ").starts_with("rowlock.toml:1: "));
+}
+
+#[test]
+fn a_part_that_this_version_lacks_says_so() {
+    for part in [
+        "[[pair]]\nkind = \"x\"",
+        "[[cron]]\nname = \"x\"",
+        "[[drain]]\nto = \"x\"",
+        "[guard]\naction = \"observe\"",
+        "[budget.analytics]\nmax = 1",
+        "[dashboard]\nbind = \"x\"",
+        "schema = \"rowlock\"",
+        "[handlers.a]\nexec = [\"x\"]",
+        "[handlers.a]\nhttp = \"x\"",
+    ] {
+        assert!(refused(part).contains("doesn't have yet"), "{part}");
+    }
+}

@@ -1,0 +1,146 @@
+//! Engines: where the rows are. The only folder with SQL.
+//!
+//! [`Engine`] is the journey of a job, [`Operate`] is what people look at and change. Every engine
+//! passes the same cases (tests/conformance); what one can't do it says in [`Capabilities`].
+//! In: the domain's types. Out: the domain's types and errors; no driver's type leaves this folder.
+
+mod filter;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+mod stats;
+mod wakeups;
+
+pub use filter::Filter;
+pub use stats::{Counts, QueueRow, Stats, WorkerRow};
+pub use wakeups::{Bell, Wakeups};
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::claim::{Claim, Claimed, Expired, Heartbeat, WorkerId};
+use crate::error::Result;
+use crate::job::{JobId, Kind, Name, NewJob, Record, Token};
+use crate::settle::{Settled, Settlement};
+use crate::stage::Enqueued;
+
+/// What differs between engines. A case asserts the difference instead of skipping it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// The engine's name, as in its URL.
+    pub name: &'static str,
+    /// Whether the server's clock decides when a job is due; otherwise each process's own does.
+    pub server_clock: bool,
+}
+
+/// What became of a request to cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancel {
+    /// It was pending and is cancelled now.
+    Cancelled,
+    /// It runs; its worker has been asked to stop.
+    Requested,
+}
+
+/// A kind whose stored row differs from a declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drift {
+    /// The kind.
+    pub kind: Name,
+    /// The settings that differ, with the stored and the declared value.
+    pub differences: Vec<String>,
+}
+
+/// What `apply` did with a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// There was no row yet.
+    Added,
+    /// The row was changed.
+    Changed(Vec<String>),
+    /// Nothing to do.
+    Unchanged,
+}
+
+/// A job's journey, in its order.
+#[async_trait]
+pub trait Engine: Send + Sync + 'static {
+    /// What this engine can't do, or does differently.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Adds the kinds that have no row yet and names those whose row differs.
+    async fn add_kinds(&self, kinds: &[Kind]) -> Result<Vec<Drift>>;
+
+    /// Stages jobs in one transaction: all of them or none.
+    async fn stage(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>>;
+
+    /// Announces a worker; its lease begins.
+    async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()>;
+
+    /// Renews the lease and releases rows whose token isn't among those held.
+    ///
+    /// `LeaseLost` when the worker was given up in the meantime: everything it holds is lost.
+    async fn heartbeat(&self, worker: &WorkerId, held: Vec<Token>) -> Result<Heartbeat>;
+
+    /// Takes due jobs under a fresh token.
+    async fn claim(&self, claim: Claim) -> Result<Claimed>;
+
+    /// Records that a suspect job begins, so that it pays if it brings its process down.
+    async fn start_suspect(&self, worker: &WorkerId, id: JobId, token: Token) -> Result<()>;
+
+    /// Applies verdicts; each one is accepted, or refused because the claim was lost.
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>>;
+
+    /// A worker goes; what it still holds is released.
+    async fn leave(&self, worker: &WorkerId) -> Result<()>;
+
+    /// Takes one sample of the heartbeats and gives back what the dead held.
+    async fn expire(&self) -> Result<Expired>;
+
+    /// Cancels pending jobs and asks the holders of running ones to stop.
+    async fn cancel(&self, ids: Vec<JobId>) -> Result<Vec<Result<Cancel>>>;
+
+    /// Puts ended jobs back to pending, with their errors and without their attempts.
+    async fn redrive(&self, ids: Vec<JobId>) -> Result<Vec<Result<()>>>;
+
+    /// Removes jobs that aren't running.
+    async fn delete(&self, ids: Vec<JobId>) -> Result<Vec<Result<()>>>;
+
+    /// Removes up to `limit` ended jobs whose time is over; says how many.
+    async fn prune(&self, limit: usize) -> Result<usize>;
+
+    /// Rings when there may be something new to claim.
+    fn wakeups(&self) -> Wakeups;
+}
+
+/// What operators read and change.
+#[async_trait]
+pub trait Operate: Send + Sync + 'static {
+    /// One job.
+    async fn job(&self, id: JobId) -> Result<Option<Record>>;
+
+    /// Jobs by filter, by rising id.
+    async fn jobs(&self, filter: Filter) -> Result<Vec<Record>>;
+
+    /// Counts, in all and by queue.
+    async fn stats(&self) -> Result<Stats>;
+
+    /// Every queue that has jobs or settings.
+    async fn queues(&self) -> Result<Vec<QueueRow>>;
+
+    /// Stops claims from a queue.
+    async fn pause_queue(&self, queue: &Name, reason: Option<String>) -> Result<()>;
+
+    /// Lets claims go on; `NotFound` when the queue wasn't paused.
+    async fn resume_queue(&self, queue: &Name) -> Result<()>;
+
+    /// Every kind that has a row.
+    async fn kinds(&self) -> Result<Vec<Kind>>;
+
+    /// Writes kinds as declared.
+    async fn apply(&self, kinds: &[Kind]) -> Result<Vec<Applied>>;
+
+    /// Workers that have joined and not left.
+    async fn workers(&self) -> Result<Vec<WorkerRow>>;
+}

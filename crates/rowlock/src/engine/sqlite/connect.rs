@@ -1,0 +1,213 @@
+//! Opens the file: where it is, how it syncs, whose it is.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::map;
+use super::statements::sql;
+use crate::error::{Error, Result};
+
+/// How much a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Synchronous {
+    /// A commit that was answered survives a power cut.
+    #[default]
+    Full,
+    /// A power cut can lose the last commits that were answered. The file stays whole.
+    Normal,
+}
+
+impl Synchronous {
+    /// The pragma's word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+        }
+    }
+}
+
+/// Where the store is: `sqlite:PATH` or `sqlite:PATH?synchronous=normal`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The file.
+    pub path: PathBuf,
+    /// How much a commit waits for.
+    pub synchronous: Synchronous,
+}
+
+impl Address {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that shows the form.
+    pub fn parse(url: &str) -> Result<Self> {
+        let rest = url.strip_prefix("sqlite:").ok_or_else(|| {
+            Error::invalid(format!("{url:?} is not a SQLite URL: write sqlite:PATH"))
+        })?;
+        // sqlite://PATH is what other tools write.
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if path.is_empty() || path == ":memory:" {
+            return Err(Error::invalid(
+                "jobs need a file that outlives the process: write sqlite:PATH",
+            ));
+        }
+        let synchronous = match query.to_ascii_lowercase().as_str() {
+            "" | "synchronous=full" => Synchronous::Full,
+            "synchronous=normal" => Synchronous::Normal,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "{query:?} is not an option of a SQLite URL: the one option is \
+                     synchronous=full or synchronous=normal"
+                )));
+            }
+        };
+        Ok(Self {
+            path: PathBuf::from(path),
+            synchronous,
+        })
+    }
+
+    /// The same store with a relative path that starts at `folder`.
+    #[must_use]
+    pub fn relative_to(mut self, folder: &Path) -> Self {
+        if self.path.is_relative() {
+            self.path = folder.join(&self.path);
+        }
+        self
+    }
+}
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// There is nothing in it yet, or no file at all.
+    Nobody,
+    /// It has our tables, perhaps beside an application's.
+    Rowlock,
+    /// It has tables, and none of them is ours.
+    Foreign,
+}
+
+/// Looks into a file without changing it.
+///
+/// # Errors
+/// As `open`; a missing file is nobody's.
+pub fn owner(address: &Address) -> Result<Owner> {
+    if !address.path.exists() {
+        return Ok(Owner::Nobody);
+    }
+    if address.path.metadata().is_ok_and(|file| file.len() == 0) {
+        return Ok(Owner::Nobody);
+    }
+    let connection = open(address, Create::No)?;
+    let (ours, versions, others): (Option<i64>, Option<i64>, Option<i64>) = sql!("table_kinds")
+        .on(&connection)?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .map_err(|why| map(why, "looking at the tables"))?;
+    Ok(match (ours.max(versions), others) {
+        (Some(1..), _) => Owner::Rowlock,
+        (_, Some(1..)) => Owner::Foreign,
+        _ => Owner::Nobody,
+    })
+}
+
+/// Whether a missing file is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Create {
+    Yes,
+    No,
+}
+
+/// Statements kept prepared per connection: all of ours fit.
+const STATEMENTS: usize = 64;
+
+/// Opens a connection with our settings. None of them is stored in the file but WAL.
+pub(super) fn open(address: &Address, create: Create) -> Result<Connection> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if create == Create::Yes {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    if address.path.is_dir() {
+        return Err(Error::Unreachable(format!(
+            "can't open the database: {} is a folder",
+            address.path.display()
+        )));
+    }
+    let mut connection = Connection::open_with_flags(&address.path, flags)
+        .map_err(|why| in_file(map(why, "opening the database"), address))?;
+    settings(&mut connection, address)
+        .map_err(|why| in_file(map(why, "opening the database"), address))?;
+    Ok(connection)
+}
+
+fn settings(connection: &mut Connection, address: &Address) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(wait_for_lock))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "synchronous", address.synchronous.as_str())?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // A read-only file can't change its mode; whoever only reads may go on.
+    match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+        Err(why) if why.sqlite_error_code() == Some(rusqlite::ffi::ErrorCode::ReadOnly) => Ok(()),
+        other => other,
+    }?;
+    #[cfg(feature = "test-hooks")]
+    connection.progress_handler(crate::hooks::STEPS, Some(crate::hooks::count_steps))?;
+    Ok(())
+}
+
+fn in_file(error: Error, address: &Address) -> Error {
+    let at = |text: String| format!("{}: {text}", address.path.display());
+    match error {
+        Error::Unreachable(text) => Error::Unreachable(at(text)),
+        Error::Schema(text) => Error::Schema(at(text)),
+        other => other,
+    }
+}
+
+/// How often a busy lock is tried before the caller hears of it: about ten seconds.
+const TRIES: i32 = 5_000;
+
+/// Called by SQLite while another process has the lock. Short, uneven waits let processes alternate;
+/// SQLite's own would grow to 100 ms and starve whoever waited longest.
+fn wait_for_lock(tries: i32) -> bool {
+    let uneven = getrandom::u32().unwrap_or(0) % 1_000;
+    let wait = Duration::from_micros(u64::from(uneven) + if tries < 100 { 500 } else { 1_500 });
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "SQLite calls this from its own wait"
+    )]
+    std::thread::sleep(wait);
+    tries < TRIES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_other_tools_write_them() {
+        let plain = Address::parse("sqlite:a/b.db").unwrap();
+        assert_eq!(plain, Address::parse("sqlite://a/b.db").unwrap());
+        assert_eq!(plain.synchronous, Synchronous::Full);
+        let normal = Address::parse("sqlite:x.db?synchronous=normal").unwrap();
+        assert_eq!(normal.synchronous, Synchronous::Normal);
+        assert_eq!(
+            Address::parse("sqlite:///abs/x.db").unwrap().path,
+            Path::new("/abs/x.db")
+        );
+        for bad in [
+            "",
+            "postgres://x",
+            "sqlite:",
+            "sqlite::memory:",
+            "sqlite:x?sync=off",
+        ] {
+            assert!(Address::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Threads that own a connection. Callers hand in closures and await the answers.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::error::{Error, Result};
+use crate::run::task::Thread;
+
+/// Which queue a piece of work waits in. Claims and settles keep a share of every transaction, so
+/// that producers can't starve workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    Work,
+    Stage,
+}
+
+/// A piece of work that may be run a second time, after a rollback.
+pub(super) trait Errand: Send {
+    fn run(&mut self, connection: &Connection) -> Result<()>;
+    fn answer(self: Box<Self>, outcome: Result<()>);
+    /// How many rows it is about; bounds a transaction.
+    fn weight(&self) -> usize;
+    /// Whether it may have made something claimable.
+    fn rings(&self) -> bool;
+}
+
+struct Task<F, T> {
+    work: F,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T>>,
+    weight: usize,
+    rings: bool,
+}
+
+impl<F, T> Errand for Task<F, T>
+where
+    F: FnMut(&Connection) -> Result<T> + Send,
+    T: Send,
+{
+    fn run(&mut self, connection: &Connection) -> Result<()> {
+        self.value = Some((self.work)(connection)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<()>) {
+        let value = self
+            .value
+            .ok_or_else(|| Error::Bug("an errand ended without a value".to_owned()));
+        // Whoever asked may have gone away; the store is right either way.
+        let _ = self.reply.send(outcome.and(value));
+    }
+
+    fn weight(&self) -> usize {
+        self.weight
+    }
+
+    fn rings(&self) -> bool {
+        self.rings
+    }
+}
+
+#[derive(Default)]
+struct Waiting {
+    work: VecDeque<Box<dyn Errand>>,
+    stage: VecDeque<Box<dyn Errand>>,
+    closed: bool,
+}
+
+/// Where errands wait for their thread.
+#[derive(Default)]
+pub(super) struct Inbox {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+}
+
+/// The most rows of each lane in one transaction: other processes get in between two of them.
+const ROWS: usize = 1_000;
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks until there is something to do. `None` once closed and empty.
+    pub(super) fn next_group(&self) -> Option<Vec<Box<dyn Errand>>> {
+        let mut waiting = self.lock();
+        while waiting.work.is_empty() && waiting.stage.is_empty() {
+            if waiting.closed {
+                return None;
+            }
+            waiting = self
+                .arrived
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut group = take(&mut waiting.work);
+        group.append(&mut take(&mut waiting.stage));
+        Some(group)
+    }
+
+    /// Whether somebody waits.
+    pub(super) fn has_more(&self) -> bool {
+        let waiting = self.lock();
+        !waiting.work.is_empty() || !waiting.stage.is_empty()
+    }
+}
+
+fn take(lane: &mut VecDeque<Box<dyn Errand>>) -> Vec<Box<dyn Errand>> {
+    let (mut rows, mut count) = (0, 0);
+    for errand in lane.iter() {
+        rows += errand.weight();
+        if count > 0 && rows > ROWS {
+            break;
+        }
+        count += 1;
+    }
+    lane.drain(..count).collect()
+}
+
+/// A thread with a connection of its own. Dropping it finishes what waits, then joins.
+pub(super) struct Desk {
+    inbox: Arc<Inbox>,
+    _thread: Closing,
+}
+
+/// Closes the inbox before the thread is joined.
+struct Closing {
+    inbox: Arc<Inbox>,
+    _thread: Thread,
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.inbox.lock().closed = true;
+        self.inbox.arrived.notify_all();
+    }
+}
+
+impl Desk {
+    /// Starts the thread; `serve` runs on it until the inbox is closed.
+    pub(super) fn start(
+        name: &'static str,
+        serve: impl FnOnce(&Inbox) + Send + 'static,
+    ) -> Result<Self> {
+        let inbox = Arc::new(Inbox::default());
+        let theirs = Arc::clone(&inbox);
+        let thread = Thread::start(name, move || serve(&theirs))?;
+        Ok(Self {
+            inbox: Arc::clone(&inbox),
+            _thread: Closing {
+                inbox,
+                _thread: thread,
+            },
+        })
+    }
+
+    /// Runs `work` on the thread and waits for its answer.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        weight: usize,
+        rings: bool,
+        work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let errand = Box::new(Task {
+            work,
+            value: None,
+            reply,
+            weight,
+            rings,
+        });
+        {
+            let mut waiting = self.inbox.lock();
+            match lane {
+                Lane::Work => waiting.work.push_back(errand),
+                Lane::Stage => waiting.stage.push_back(errand),
+            }
+        }
+        self.inbox.arrived.notify_one();
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Error::Bug("the database thread is gone".to_owned())))
+    }
+}

@@ -1,0 +1,217 @@
+//! Leases: join, heartbeat, leave, and what becomes of the rows of the dead.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, params};
+
+use super::error::map;
+use super::row;
+use super::settle::{again, execute, finish};
+use super::stage::json;
+use super::statements::sql;
+use crate::claim::{Expired, Heartbeat, Observer, WorkerId};
+use crate::clock::{self, Elapsed};
+use crate::error::{Error, Result};
+use crate::job::{Backoff, ErrorKind, JobError, JobId, JobState, Token};
+use crate::settle::{Settlement, Verdict};
+
+pub(super) fn join(
+    connection: &Connection,
+    worker: &WorkerId,
+    lease: Duration,
+    now: Timestamp,
+) -> Result<()> {
+    let values = params![worker.as_str(), row::ms(lease), now.as_millisecond()];
+    execute(connection, sql!("join"), values).map(|_| ())
+}
+
+pub(super) fn heartbeat(
+    connection: &Connection,
+    worker: &WorkerId,
+    held: &[Token],
+    now: Timestamp,
+) -> Result<Heartbeat> {
+    let me = worker.as_str();
+    let now = now.as_millisecond();
+    if !execute(connection, sql!("heartbeat"), params![me, now])? {
+        return Err(Error::LeaseLost);
+    }
+    let mut answer = Heartbeat {
+        released: sql!("heartbeat_release")
+            .on(connection)?
+            .execute(params![me, json(&held)?])
+            .map_err(|why| map(why, "heartbeat_release"))?,
+        ..Heartbeat::default()
+    };
+    let mut asked = sql!("heartbeat_asked").on(connection)?;
+    let rows = asked
+        .query_map(params![me, now], |row| {
+            Ok((JobId(row.get(0)?), row.get(1)?))
+        })
+        .map_err(|why| map(why, "heartbeat_asked"))?;
+    for found in rows {
+        match found.map_err(|why| map(why, "heartbeat_asked"))? {
+            (id, true) => answer.cancel_requested.push(id),
+            (id, false) => answer.stopped.push(id),
+        }
+    }
+    Ok(answer)
+}
+
+pub(super) fn start_suspect(
+    connection: &Connection,
+    worker: &WorkerId,
+    id: JobId,
+    token: Token,
+) -> Result<()> {
+    let values = params![worker.as_str(), id.0, token.get()];
+    match execute(connection, sql!("start_suspect"), values)? {
+        true => Ok(()),
+        false => Err(Error::LeaseLost),
+    }
+}
+
+pub(super) fn leave(connection: &Connection, worker: &WorkerId) -> Result<()> {
+    execute(connection, sql!("leave_release"), [worker.as_str()])?;
+    execute(connection, sql!("leave"), [worker.as_str()]).map(|_| ())
+}
+
+struct Sample {
+    worker: WorkerId,
+    beat: i64,
+    lease: Duration,
+    #[cfg_attr(not(feature = "test-hooks"), expect(dead_code, reason = "for people"))]
+    seen_at: Timestamp,
+    suspect: Option<(i64, i64)>,
+}
+
+/// Finds the dead and gives back what they held, under one write lock: nobody can settle between.
+pub(super) fn expire(
+    connection: &Connection,
+    observer: &mut Observer,
+    elapsed: Elapsed,
+    now: Timestamp,
+) -> Result<Expired> {
+    let samples = sample(connection)?;
+    let beats: Vec<_> = samples
+        .iter()
+        .map(|sample| (sample.worker.clone(), sample.beat, sample.lease))
+        .collect();
+    #[cfg_attr(
+        not(feature = "test-hooks"),
+        expect(unused_mut, reason = "for mutants")
+    )]
+    let mut dead = observer.sample(elapsed, &beats);
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("expire.by_counter") {
+        dead = samples
+            .iter()
+            .filter(|sample| clock::add(sample.seen_at, sample.lease) < now)
+            .map(|sample| sample.worker.clone())
+            .collect();
+    }
+    let mut expired = Expired::default();
+    for sample in samples
+        .iter()
+        .filter(|sample| dead.contains(&sample.worker))
+    {
+        give_back(connection, sample, now, &mut expired)?;
+        execute(connection, sql!("leave"), [sample.worker.as_str()])?;
+    }
+    expired.workers = dead;
+    Ok(expired)
+}
+
+fn sample(connection: &Connection) -> Result<Vec<Sample>> {
+    let mut read = sql!("expire_sample").on(connection)?;
+    let rows = read
+        .query_map([], |row| {
+            let suspect: (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
+            Ok(Sample {
+                worker: WorkerId::stored(row::text(row, 0)?.unwrap_or_default()),
+                beat: row.get(1)?,
+                lease: row::span(row, 2)?.unwrap_or_default(),
+                seen_at: row::time(row, 3)?.unwrap_or_default(),
+                suspect: suspect.0.zip(suspect.1),
+            })
+        })
+        .map_err(|why| map(why, "expire_sample"))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "expire_sample"))
+}
+
+struct Held {
+    settlement: Settlement,
+    attempt: u32,
+    max_attempts: u32,
+    cancel_requested: bool,
+    backoff: Backoff,
+}
+
+fn held(connection: &Connection, worker: &WorkerId) -> Result<Vec<Held>> {
+    let mut read = sql!("expire_held").on(connection)?;
+    let rows = read
+        .query_map([worker.as_str()], |row| {
+            Ok(Held {
+                settlement: Settlement {
+                    id: JobId(row.get(0)?),
+                    token: Token::stored(row.get(1)?),
+                    verdict: Verdict::Release,
+                    started_at: None,
+                },
+                attempt: row.get(2)?,
+                max_attempts: row.get(3)?,
+                cancel_requested: row.get(4)?,
+                backoff: row::text(row, 5)?
+                    .and_then(|text| serde_json::from_str(&text).ok())
+                    .unwrap_or_default(),
+            })
+        })
+        .map_err(|why| map(why, "expire_held"))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "expire_held"))
+}
+
+fn give_back(
+    connection: &Connection,
+    dead: &Sample,
+    now: Timestamp,
+    expired: &mut Expired,
+) -> Result<()> {
+    for job in held(connection, &dead.worker)? {
+        let settlement = &job.settlement;
+        if job.cancel_requested {
+            finish(connection, settlement, JobState::Cancelled, None, now)?;
+            expired.ended += 1;
+            continue;
+        }
+        // Only the suspect that had really begun pays for the death of its process.
+        let pays = dead.suspect == Some((settlement.id.0, settlement.token.get()));
+        #[cfg(feature = "test-hooks")]
+        let pays = pays || crate::hooks::switched_off("expire.give_attempts_back");
+        if !pays {
+            again(connection, settlement, None, true, Some(true), None)?;
+            expired.returned += 1;
+            continue;
+        }
+        let why = format!("worker {} died while it ran this job", dead.worker);
+        let error = JobError::new(job.attempt, now, ErrorKind::Lease, &why);
+        if job.attempt >= job.max_attempts {
+            finish(connection, settlement, JobState::Failed, Some(&error), now)?;
+            expired.ended += 1;
+        } else {
+            let at = clock::add(now, job.backoff.wait_with_jitter(job.attempt));
+            again(
+                connection,
+                settlement,
+                Some(at),
+                false,
+                Some(true),
+                Some(&error),
+            )?;
+            expired.returned += 1;
+        }
+    }
+    Ok(())
+}

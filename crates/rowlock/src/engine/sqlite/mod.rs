@@ -1,0 +1,335 @@
+//! The embedded engine: a SQLite file of its own, or tables beside the application's.
+//!
+//! One writer thread per process commits what waits together; one reader thread answers operators;
+//! a third watches for other processes' commits once somebody listens. In: the journey's calls.
+//! Out: answers after the commit. A crash in any of them leaves the file as of the last commit.
+
+mod claim;
+mod connect;
+mod desk;
+pub(crate) mod error;
+mod lease;
+mod migrate;
+mod operate;
+mod row;
+mod settle;
+pub(crate) mod stage;
+pub(crate) mod statements;
+mod watch;
+mod writer;
+
+pub use connect::{Address, Owner, Synchronous, owner};
+pub use migrate::{LATEST, MIGRATIONS, Migration, SchemaVersion};
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+
+use self::connect::Create;
+use self::desk::{Desk, Lane};
+use self::watch::Watch;
+use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Filter, Operate};
+use super::{QueueRow, Stats, Wakeups, WorkerRow};
+use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::job::{JobId, Kind, Name, NewJob, Record, Token};
+use crate::settle::{Settled, Settlement};
+use crate::stage::Enqueued;
+
+/// A handle on a store. Cheap to share, expensive to open: keep one per process.
+pub struct Sqlite {
+    address: Address,
+    clock: Clock,
+    bell: Bell,
+    writer: Desk,
+    reader: Desk,
+    watch: OnceLock<Option<Watch>>,
+    observer: Arc<Mutex<Observer>>,
+    turn: AtomicUsize,
+    was_idle: AtomicBool,
+}
+
+impl std::fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sqlite")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Looks at the schema without changing anything; a missing file has version 0.
+///
+/// # Errors
+/// [`Error::Schema`] for a schema that is newer or was changed, and whatever opening can meet.
+pub fn schema_version(address: &Address) -> Result<SchemaVersion> {
+    if owner(address)? != Owner::Rowlock {
+        let latest = LATEST;
+        return Ok(SchemaVersion { stored: 0, latest });
+    }
+    migrate::version(&connect::open(address, Create::No)?)
+}
+
+/// Brings the schema up to date, making the file if need be; says which versions were applied.
+///
+/// # Errors
+/// [`Error::Schema`] for a schema that is newer or was changed, and whatever opening can meet.
+pub fn migrate_up(address: &Address, clock: &Clock) -> Result<Vec<u32>> {
+    let mut connection = connect::open(address, Create::Yes)?;
+    migrate::up(&mut connection, clock.now())
+}
+
+impl Sqlite {
+    /// Opens a store whose schema is up to date.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] when it isn't, naming the remedy; whatever opening can meet.
+    pub fn open(address: Address, clock: Clock) -> Result<Self> {
+        let connection = connect::open(&address, Create::No)?;
+        let version = migrate::version(&connection)?;
+        if version.stored < version.latest {
+            return Err(Error::Schema(format!(
+                "{} has {}: run `rowlock migrate up`",
+                address.path.display(),
+                match version.stored {
+                    0 => "no rowlock tables".to_owned(),
+                    old => format!("schema {old}, this rowlock needs {LATEST}"),
+                }
+            )));
+        }
+        let bell = Bell::default();
+        let rings = bell.clone();
+        let writer = Desk::start("rowlock-write", move |inbox| {
+            writer::serve(&connection, inbox, &rings);
+        })?;
+        let connection = connect::open(&address, Create::No)?;
+        let reader = Desk::start("rowlock-read", move |inbox| {
+            while let Some(group) = inbox.next_group() {
+                for mut errand in group {
+                    let outcome = errand.run(&connection);
+                    errand.answer(outcome);
+                }
+            }
+        })?;
+        Ok(Self {
+            address,
+            clock,
+            bell,
+            writer,
+            reader,
+            watch: OnceLock::new(),
+            observer: Arc::default(),
+            turn: AtomicUsize::new(0),
+            was_idle: AtomicBool::new(false),
+        })
+    }
+
+    /// Where the store is.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        rings: bool,
+        work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer.ask(Lane::Work, 1, rings, work).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.reader.ask(Lane::Work, 1, false, work).await
+    }
+}
+
+#[async_trait]
+impl Engine for Sqlite {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "sqlite",
+            server_clock: false,
+        }
+    }
+
+    async fn add_kinds(&self, kinds: &[Kind]) -> Result<Vec<Drift>> {
+        let kinds = kinds.to_vec();
+        self.write(true, move |on| operate::add_kinds(on, &kinds))
+            .await
+    }
+
+    async fn stage(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        let clock = self.clock.clone();
+        let weight = jobs.len();
+        let work = move |on: &Connection| stage::stage(on, &jobs, clock.now());
+        self.writer.ask(Lane::Stage, weight, true, work).await
+    }
+
+    async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
+        let (worker, now) = (worker.clone(), self.clock.now());
+        self.write(false, move |on| lease::join(on, &worker, lease, now))
+            .await
+    }
+
+    async fn heartbeat(&self, worker: &WorkerId, held: Vec<Token>) -> Result<Heartbeat> {
+        let (worker, now) = (worker.clone(), self.clock.now());
+        self.write(true, move |on| lease::heartbeat(on, &worker, &held, now))
+            .await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed> {
+        let clock = self.clock.clone();
+        // After an empty answer a look without the write lock comes first: every commit wakes every
+        // idle worker, and they would only stand in each other's way.
+        if claim.suspect || self.was_idle.load(Ordering::Relaxed) {
+            let (wanted, now) = (claim.clone(), self.clock.now());
+            let (due, next_due) = self.read(move |on| claim::peek(on, &wanted, now)).await?;
+            if !due {
+                let jobs = Vec::new();
+                return Ok(Claimed { jobs, next_due });
+            }
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let suspect = claim.suspect;
+        let claimed = self
+            .write(false, move |on| claim::claim(on, &claim, clock.now(), turn))
+            .await?;
+        if !suspect {
+            self.was_idle
+                .store(claimed.jobs.is_empty(), Ordering::Relaxed);
+        }
+        Ok(claimed)
+    }
+
+    async fn start_suspect(&self, worker: &WorkerId, id: JobId, token: Token) -> Result<()> {
+        let worker = worker.clone();
+        self.write(false, move |on| {
+            lease::start_suspect(on, &worker, id, token)
+        })
+        .await
+    }
+
+    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
+        let clock = self.clock.clone();
+        let rings = true;
+        self.write(rings, move |on| {
+            let now = clock.now();
+            settlements
+                .iter()
+                .map(|each| settle::settle(on, each, now))
+                .collect()
+        })
+        .await
+    }
+
+    async fn leave(&self, worker: &WorkerId) -> Result<()> {
+        let worker = worker.clone();
+        self.write(true, move |on| lease::leave(on, &worker)).await
+    }
+
+    async fn expire(&self) -> Result<Expired> {
+        let (clock, observer) = (self.clock.clone(), Arc::clone(&self.observer));
+        self.write(true, move |on| {
+            let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+            lease::expire(on, &mut observer, clock.elapsed(), clock.now())
+        })
+        .await
+    }
+
+    async fn cancel(&self, ids: Vec<JobId>) -> Result<Vec<Result<Cancel>>> {
+        let now = self.clock.now();
+        self.write(false, move |on| {
+            ids.iter().map(|id| settle::cancel(on, *id, now)).collect()
+        })
+        .await
+    }
+
+    async fn redrive(&self, ids: Vec<JobId>) -> Result<Vec<Result<()>>> {
+        let now = self.clock.now();
+        self.write(true, move |on| {
+            ids.iter().map(|id| settle::redrive(on, *id, now)).collect()
+        })
+        .await
+    }
+
+    async fn delete(&self, ids: Vec<JobId>) -> Result<Vec<Result<()>>> {
+        self.write(false, move |on| {
+            ids.iter().map(|id| settle::delete(on, *id)).collect()
+        })
+        .await
+    }
+
+    async fn prune(&self, limit: usize) -> Result<usize> {
+        let now = self.clock.now();
+        self.write(false, move |on| settle::prune(on, now, limit))
+            .await
+    }
+
+    fn wakeups(&self) -> Wakeups {
+        self.watch.get_or_init(|| {
+            let connection = connect::open(&self.address, Create::No);
+            match connection.and_then(|on| Watch::start(on, self.bell.clone())) {
+                Ok(watch) => Some(watch),
+                Err(why) => {
+                    tracing::warn!(%why, "no wake-up from other processes, only polling");
+                    None
+                }
+            }
+        });
+        self.bell.listen()
+    }
+}
+
+#[async_trait]
+impl Operate for Sqlite {
+    async fn job(&self, id: JobId) -> Result<Option<Record>> {
+        self.read(move |on| operate::job(on, id)).await
+    }
+
+    async fn jobs(&self, filter: Filter) -> Result<Vec<Record>> {
+        self.read(move |on| operate::jobs(on, &filter)).await
+    }
+
+    async fn stats(&self) -> Result<Stats> {
+        let now = self.clock.now();
+        self.read(move |on| operate::stats(on, now)).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueRow>> {
+        let now = self.clock.now();
+        self.read(move |on| operate::queues(on, now)).await
+    }
+
+    async fn pause_queue(&self, queue: &Name, reason: Option<String>) -> Result<()> {
+        let queue = queue.clone();
+        self.write(false, move |on| {
+            operate::pause_queue(on, &queue, reason.as_deref())
+        })
+        .await
+    }
+
+    async fn resume_queue(&self, queue: &Name) -> Result<()> {
+        let queue = queue.clone();
+        self.write(true, move |on| operate::resume_queue(on, &queue))
+            .await
+    }
+
+    async fn kinds(&self) -> Result<Vec<Kind>> {
+        self.read(operate::kinds).await
+    }
+
+    async fn apply(&self, kinds: &[Kind]) -> Result<Vec<Applied>> {
+        let kinds = kinds.to_vec();
+        self.write(true, move |on| operate::apply(on, &kinds)).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerRow>> {
+        self.read(operate::workers).await
+    }
+}

@@ -1,0 +1,234 @@
+//! What operators read and change.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::error::map;
+use super::row;
+use super::settle::execute;
+use super::stage::json;
+use super::statements::sql;
+use crate::claim::WorkerId;
+use crate::engine::{Applied, Counts, Drift, Filter, QueueRow, Stats, WorkerRow};
+use crate::error::{Error, Result};
+use crate::job::{JobId, JobState, Kind, Name, Record};
+
+pub(super) fn job(connection: &Connection, id: JobId) -> Result<Option<Record>> {
+    sql!("job")
+        .on(connection)?
+        .query_row([id.0], row::record)
+        .optional()
+        .map_err(|why| map(why, "job"))
+}
+
+pub(super) fn jobs(connection: &Connection, filter: &Filter) -> Result<Vec<Record>> {
+    let mut read = sql!("jobs").on(connection)?;
+    let rows = read
+        .query_map(
+            params![
+                filter.state.map(JobState::as_str),
+                filter.queue.as_ref().map(Name::as_str),
+                filter.kind.as_ref().map(Name::as_str),
+                filter.key,
+                filter.tag.as_ref().map(Name::as_str),
+                filter.since.map(Timestamp::as_millisecond),
+                filter.until.map(Timestamp::as_millisecond),
+                filter.after.map_or(0, |id| id.0),
+                i64::try_from(filter.limit).unwrap_or(i64::MAX),
+            ],
+            row::record,
+        )
+        .map_err(|why| map(why, "jobs"))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "jobs"))
+}
+
+pub(super) fn stats(connection: &Connection, now: Timestamp) -> Result<Stats> {
+    let mut stats = Stats::default();
+    let mut live = sql!("stats_live").on(connection)?;
+    let rows = live
+        .query_map([now.as_millisecond()], |row| {
+            let oldest = row::time(row, 6)?;
+            Ok((
+                row::name(row, 0)?,
+                Counts {
+                    pending: row::count(row, 1)?,
+                    scheduled: row::count(row, 2)?,
+                    retrying: row::count(row, 3)?,
+                    held: row::count(row, 4)?,
+                    processing: row::count(row, 5)?,
+                    oldest_pending_seconds: oldest.map(|at| at.duration_until(now).as_secs_f64()),
+                    ..Counts::default()
+                },
+            ))
+        })
+        .map_err(|why| map(why, "stats_live"))?;
+    for found in rows {
+        let (queue, counts) = found.map_err(|why| map(why, "stats_live"))?;
+        stats.queues.insert(queue, counts);
+    }
+    let mut ended = sql!("stats_ended").on(connection)?;
+    let rows = ended
+        .query_map([], |row| {
+            Ok((row::name(row, 0)?, row::state(row, 1)?, row::count(row, 2)?))
+        })
+        .map_err(|why| map(why, "stats_ended"))?;
+    for found in rows {
+        let (queue, state, n) = found.map_err(|why| map(why, "stats_ended"))?;
+        let counts = stats.queues.entry(queue).or_default();
+        match state {
+            JobState::Completed => counts.completed = n,
+            JobState::Failed => counts.failed = n,
+            _ => counts.cancelled = n,
+        }
+    }
+    stats.total = total(stats.queues.values());
+    Ok(stats)
+}
+
+fn total<'a>(queues: impl Iterator<Item = &'a Counts>) -> Counts {
+    queues.fold(Counts::default(), |mut sum, queue| {
+        sum.pending += queue.pending;
+        sum.scheduled += queue.scheduled;
+        sum.retrying += queue.retrying;
+        sum.held += queue.held;
+        sum.processing += queue.processing;
+        sum.completed += queue.completed;
+        sum.failed += queue.failed;
+        sum.cancelled += queue.cancelled;
+        sum.oldest_pending_seconds =
+            match (sum.oldest_pending_seconds, queue.oldest_pending_seconds) {
+                (Some(one), Some(other)) => Some(one.max(other)),
+                (one, other) => one.or(other),
+            };
+        sum
+    })
+}
+
+pub(super) fn queues(connection: &Connection, now: Timestamp) -> Result<Vec<QueueRow>> {
+    let counted = stats(connection, now)?.queues;
+    let mut rows: BTreeMap<Name, QueueRow> = counted
+        .into_iter()
+        .map(|(queue, counts)| (queue.clone(), queue_row(queue, counts)))
+        .collect();
+    let mut set = sql!("queues").on(connection)?;
+    let found = set
+        .query_map([now.as_millisecond()], |row| {
+            Ok((row::name(row, 0)?, row.get(1)?, row::text(row, 2)?))
+        })
+        .map_err(|why| map(why, "queues"))?;
+    for setting in found {
+        let (queue, paused, reason): (Name, bool, _) = setting.map_err(|why| map(why, "queues"))?;
+        let entry = rows
+            .entry(queue.clone())
+            .or_insert_with(|| queue_row(queue, Counts::default()));
+        entry.paused = paused;
+        entry.reason = reason;
+    }
+    Ok(rows.into_values().collect())
+}
+
+fn queue_row(queue: Name, counts: Counts) -> QueueRow {
+    QueueRow {
+        queue,
+        paused: false,
+        reason: None,
+        counts,
+    }
+}
+
+pub(super) fn pause_queue(
+    connection: &Connection,
+    queue: &Name,
+    reason: Option<&str>,
+) -> Result<()> {
+    execute(
+        connection,
+        sql!("queue_pause"),
+        params![queue.as_str(), reason],
+    )
+    .map(|_| ())
+}
+
+pub(super) fn resume_queue(connection: &Connection, queue: &Name) -> Result<()> {
+    match execute(connection, sql!("queue_resume"), params![queue.as_str()])? {
+        true => Ok(()),
+        false => Err(Error::NotFound(format!("a pause of queue {queue}"))),
+    }
+}
+
+pub(super) fn kinds(connection: &Connection) -> Result<Vec<Kind>> {
+    let mut read = sql!("kinds").on(connection)?;
+    let rows = read
+        .query_map([], row::kind)
+        .map_err(|why| map(why, "kinds"))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "kinds"))
+}
+
+/// Adds kinds without a row; names those whose row differs.
+pub(super) fn add_kinds(connection: &Connection, declared: &[Kind]) -> Result<Vec<Drift>> {
+    let stored = kinds(connection)?;
+    let mut drift = Vec::new();
+    for kind in declared {
+        match stored.iter().find(|row| row.name == kind.name) {
+            None => write_kind(connection, kind)?,
+            Some(row) if row != kind => drift.push(Drift {
+                kind: kind.name.clone(),
+                differences: row.differences(kind),
+            }),
+            Some(_) => {}
+        }
+    }
+    Ok(drift)
+}
+
+pub(super) fn apply(connection: &Connection, declared: &[Kind]) -> Result<Vec<Applied>> {
+    let stored = kinds(connection)?;
+    let mut done = Vec::with_capacity(declared.len());
+    for kind in declared {
+        let row = stored.iter().find(|row| row.name == kind.name);
+        done.push(match row {
+            Some(row) if row == kind => Applied::Unchanged,
+            Some(row) => Applied::Changed(row.differences(kind)),
+            None => Applied::Added,
+        });
+        write_kind(connection, kind)?;
+    }
+    Ok(done)
+}
+
+fn write_kind(connection: &Connection, kind: &Kind) -> Result<()> {
+    let values = params![
+        kind.name.as_str(),
+        kind.queue.as_str(),
+        kind.priority,
+        kind.max_attempts,
+        json(&kind.backoff)?,
+        row::ms(kind.timeout),
+        json(&kind.key)?,
+        kind.unique_until.as_str(),
+        row::ms(kind.retention.completed),
+        row::ms(kind.retention.failed),
+        row::ms(kind.retention.cancelled),
+    ];
+    execute(connection, sql!("kind_write"), values).map(|_| ())
+}
+
+pub(super) fn workers(connection: &Connection) -> Result<Vec<WorkerRow>> {
+    let mut read = sql!("workers").on(connection)?;
+    let rows = read
+        .query_map([], |row| {
+            Ok(WorkerRow {
+                id: WorkerId::stored(row::text(row, 0)?.unwrap_or_default()),
+                lease: row::span(row, 1)?.unwrap_or_default(),
+                joined_at: row::time(row, 2)?.unwrap_or_default(),
+                holds: row::count(row, 3)?,
+            })
+        })
+        .map_err(|why| map(why, "workers"))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "workers"))
+}

@@ -1,0 +1,191 @@
+//! Applies verdicts under the fence, and moves of operators.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::error::map;
+use super::row;
+use super::stage::json;
+use super::statements::{Sql, sql};
+use crate::engine::Cancel;
+use crate::error::{Error, Result};
+use crate::job::{JobError, JobId, JobState};
+use crate::settle::{Settled, Settlement, Verdict};
+
+/// How many errors a job keeps; the oldest go first.
+pub(super) const ERRORS_KEPT: i64 = 10;
+
+/// One verdict. Every statement matches id and token.
+pub(super) fn settle(
+    connection: &Connection,
+    settlement: &Settlement,
+    now: Timestamp,
+) -> Result<Settled> {
+    let finish =
+        |state, error: Option<&JobError>| finish(connection, settlement, state, error, now);
+    let again = |at, given_back, suspect, error| {
+        again(connection, settlement, at, given_back, suspect, error)
+    };
+    let moved = match &settlement.verdict {
+        Verdict::Done | Verdict::NotNeeded => finish(JobState::Completed, None),
+        Verdict::Fail(error) => finish(JobState::Failed, Some(error)),
+        Verdict::Cancelled => finish(JobState::Cancelled, None),
+        Verdict::Retry { at, error } => again(Some(*at), false, Some(false), Some(error)),
+        Verdict::Snooze(until) => again(Some(*until), true, Some(false), None),
+        Verdict::Release => again(None, true, None, None),
+        Verdict::Sent => forget(connection, settlement),
+    }?;
+    Ok(match moved {
+        true => Settled::Accepted,
+        false => Settled::LeaseLost,
+    })
+}
+
+/// Ends a job: into the history, or out of the store when its kind keeps none.
+pub(super) fn finish(
+    connection: &Connection,
+    settlement: &Settlement,
+    state: JobState,
+    error: Option<&JobError>,
+    now: Timestamp,
+) -> Result<bool> {
+    let kept = execute(
+        connection,
+        sql!("settle_finish"),
+        params![
+            settlement.id.0,
+            settlement.token.get(),
+            state.as_str(),
+            now.as_millisecond(),
+            settlement.started_at.map(Timestamp::as_millisecond),
+            error.map(json).transpose()?,
+            ERRORS_KEPT,
+        ],
+    )?;
+    if kept {
+        return Ok(true);
+    }
+    forget(connection, settlement)
+}
+
+fn forget(connection: &Connection, settlement: &Settlement) -> Result<bool> {
+    execute(
+        connection,
+        sql!("settle_forget"),
+        params![settlement.id.0, settlement.token.get()],
+    )
+}
+
+/// Puts a job back to pending.
+pub(super) fn again(
+    connection: &Connection,
+    settlement: &Settlement,
+    at: Option<Timestamp>,
+    attempt_given_back: bool,
+    suspect: Option<bool>,
+    error: Option<&JobError>,
+) -> Result<bool> {
+    execute(
+        connection,
+        sql!("settle_again"),
+        params![
+            settlement.id.0,
+            settlement.token.get(),
+            at.map(Timestamp::as_millisecond),
+            attempt_given_back,
+            suspect,
+            error.map(json).transpose()?,
+            ERRORS_KEPT,
+        ],
+    )
+}
+
+pub(super) fn cancel(connection: &Connection, id: JobId, now: Timestamp) -> Result<Result<Cancel>> {
+    if execute(
+        connection,
+        sql!("cancel"),
+        params![id.0, now.as_millisecond()],
+    )? {
+        return Ok(Ok(Cancel::Cancelled));
+    }
+    if execute(connection, sql!("cancel_request"), params![id.0])? {
+        return Ok(Ok(Cancel::Requested));
+    }
+    refuse(connection, id, "it has ended already")
+}
+
+pub(super) fn redrive(connection: &Connection, id: JobId, now: Timestamp) -> Result<Result<()>> {
+    if execute(
+        connection,
+        sql!("redrive"),
+        params![id.0, now.as_millisecond()],
+    )? {
+        execute(connection, sql!("prune_one"), params![id.0])?;
+        return Ok(Ok(()));
+    }
+    let holder: Option<i64> = sql!("key_holder")
+        .on(connection)?
+        .query_row([id.0], |row| row.get(0))
+        .optional()
+        .map_err(|why| map(why, "key_holder"))?;
+    match holder {
+        Some(holder) => refuse(
+            connection,
+            id,
+            &format!("job {holder} is live and has the same unique key; wait for it or cancel it"),
+        ),
+        None => refuse(connection, id, "only ended jobs can be retried"),
+    }
+}
+
+pub(super) fn delete(connection: &Connection, id: JobId) -> Result<Result<()>> {
+    if execute(connection, sql!("delete"), params![id.0])?
+        || execute(connection, sql!("prune_one"), params![id.0])?
+    {
+        return Ok(Ok(()));
+    }
+    refuse(
+        connection,
+        id,
+        &format!("cancel it first (rowlock job cancel {id})"),
+    )
+}
+
+pub(super) fn prune(connection: &Connection, now: Timestamp, limit: usize) -> Result<usize> {
+    sql!("prune")
+        .on(connection)?
+        .execute(params![
+            now.as_millisecond(),
+            i64::try_from(limit).unwrap_or(i64::MAX)
+        ])
+        .map_err(|why| map(why, "prune"))
+}
+
+fn refuse<T>(connection: &Connection, id: JobId, why: &str) -> Result<Result<T>> {
+    let state = sql!("state_of")
+        .on(connection)?
+        .query_row([id.0], |row| row::state(row, 0))
+        .optional()
+        .map_err(|why| map(why, "state_of"))?;
+    Ok(Err(match state {
+        None => Error::NotFound(format!("job {id}")),
+        Some(state) => Error::Conflict {
+            id,
+            state,
+            why: why.to_owned(),
+        },
+    }))
+}
+
+/// Whether the statement changed a row.
+pub(super) fn execute(
+    connection: &Connection,
+    statement: Sql,
+    values: impl rusqlite::Params,
+) -> Result<bool> {
+    let changed = statement
+        .on(connection)?
+        .execute(values)
+        .map_err(|why| map(why, statement.name))?;
+    Ok(changed > 0)
+}

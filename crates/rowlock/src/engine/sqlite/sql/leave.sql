@@ -1,0 +1,2 @@
+-- purpose: a worker is gone
+DELETE FROM rowlock_worker WHERE id = ?1

@@ -1,0 +1,148 @@
+//! The one writer of a process: what waits together is committed together.
+//!
+//! One fsync then serves everybody who waited, which is what makes `synchronous=FULL` fast. An
+//! errand that fails takes nobody along: the group is rolled back and run again with a savepoint
+//! around each errand.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::desk::{Errand, Inbox};
+use super::error::map;
+use crate::clock::{Clock, Elapsed};
+use crate::engine::Bell;
+use crate::error::{Error, Result};
+
+/// Serves the inbox until it is closed.
+pub(super) fn serve(connection: &Connection, inbox: &Inbox, bell: &Bell) {
+    let mut turn = Turn::default();
+    while let Some(group) = inbox.next_group() {
+        let rings = group.iter().any(|errand| errand.rings());
+        if commit_together(connection, group) && rings {
+            bell.ring();
+        }
+        if inbox.has_more() {
+            turn.let_others_in();
+        } else {
+            turn = Turn::default();
+        }
+    }
+}
+
+/// Whether anything was committed.
+fn commit_together(connection: &Connection, mut group: Vec<Box<dyn Errand>>) -> bool {
+    match in_transaction(connection, || run_all(connection, &mut group)) {
+        Ok(()) => {
+            answer_all(group, &Ok(()));
+            true
+        }
+        // Nothing was run, or nothing can be run: it concerns everybody alike.
+        Err(Failure::Store(why)) => {
+            answer_all(group, &Err(why));
+            false
+        }
+        Err(Failure::Errand(why)) if group.len() == 1 => {
+            answer_all(group, &Err(why));
+            false
+        }
+        Err(Failure::Errand(_)) => commit_apart(connection, group),
+    }
+}
+
+fn commit_apart(connection: &Connection, mut group: Vec<Box<dyn Errand>>) -> bool {
+    let mut outcomes = Vec::with_capacity(group.len());
+    let committed = in_transaction(connection, || {
+        outcomes.clear();
+        for errand in &mut group {
+            outcomes.push(in_savepoint(connection, errand.as_mut())?);
+        }
+        Ok(())
+    });
+    match committed {
+        Ok(()) => {
+            for (errand, outcome) in group.into_iter().zip(outcomes) {
+                errand.answer(outcome);
+            }
+            true
+        }
+        Err(Failure::Store(why) | Failure::Errand(why)) => {
+            answer_all(group, &Err(why));
+            false
+        }
+    }
+}
+
+enum Failure {
+    Store(Error),
+    Errand(Error),
+}
+
+fn in_transaction(
+    connection: &Connection,
+    body: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let step = |sql: &str| {
+        connection
+            .execute_batch(sql)
+            .map_err(|why| Failure::Store(map(why, "committing")))
+    };
+    step("BEGIN IMMEDIATE")?;
+    let done = body().and_then(|()| step("COMMIT"));
+    if done.is_err() && !connection.is_autocommit() {
+        // Best effort: SQLite has rolled back by itself after most of the errors that get here.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    done
+}
+
+fn run_all(connection: &Connection, group: &mut [Box<dyn Errand>]) -> Result<(), Failure> {
+    for errand in group {
+        errand.run(connection).map_err(Failure::Errand)?;
+    }
+    Ok(())
+}
+
+fn in_savepoint(connection: &Connection, errand: &mut dyn Errand) -> Result<Result<()>, Failure> {
+    let step = |sql: &str| {
+        connection
+            .execute_batch(sql)
+            .map_err(|why| Failure::Store(map(why, "committing")))
+    };
+    step("SAVEPOINT errand")?;
+    let outcome = errand.run(connection);
+    if outcome.is_err() {
+        step("ROLLBACK TO errand")?;
+    }
+    step("RELEASE errand")?;
+    Ok(outcome)
+}
+
+fn answer_all(group: Vec<Box<dyn Errand>>, outcome: &Result<()>) {
+    for errand in group {
+        errand.answer(outcome.clone());
+    }
+}
+
+/// How long this process has had the lock without a pause.
+#[derive(Default)]
+struct Turn(Option<Elapsed>);
+
+const LONGEST_TURN: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Turn {
+    /// SQLite's lock has no queue: without a pause now and then, others would wait for luck.
+    fn let_others_in(&mut self) {
+        let now = Clock::system().elapsed();
+        let since = *self.0.get_or_insert(now);
+        if now.saturating_sub(since) >= LONGEST_TURN {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a pause for other processes' sake"
+            )]
+            std::thread::sleep(PAUSE);
+            self.0 = None;
+        }
+    }
+}

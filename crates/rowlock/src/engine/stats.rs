@@ -1,0 +1,70 @@
+//! What operators see of the whole.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::claim::WorkerId;
+use crate::job::Name;
+
+/// How many jobs stand where. `scheduled`, `retrying` and `held` are parts of `pending`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Waiting, in all.
+    pub pending: u64,
+    /// Waiting for their time.
+    pub scheduled: u64,
+    /// Waiting after a failed attempt.
+    pub retrying: u64,
+    /// Kept back by a switch.
+    pub held: u64,
+    /// In a worker's hands.
+    pub processing: u64,
+    /// Done and still kept.
+    pub completed: u64,
+    /// Given up and still kept.
+    pub failed: u64,
+    /// Called off and still kept.
+    pub cancelled: u64,
+    /// How long the job that is due longest has been waiting.
+    pub oldest_pending_seconds: Option<f64>,
+}
+
+/// Counts in all and by queue.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Stats {
+    /// In all.
+    #[serde(flatten)]
+    pub total: Counts,
+    /// By queue.
+    pub queues: BTreeMap<Name, Counts>,
+}
+
+/// A queue.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QueueRow {
+    /// Its name.
+    pub queue: Name,
+    /// Whether claims from it are stopped.
+    pub paused: bool,
+    /// Why, if somebody said.
+    pub reason: Option<String>,
+    /// What is in it.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// A worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerRow {
+    /// Who.
+    pub id: WorkerId,
+    /// Its lease.
+    pub lease: Duration,
+    /// When it joined.
+    pub joined_at: Timestamp,
+    /// How many jobs it holds.
+    pub holds: u64,
+}

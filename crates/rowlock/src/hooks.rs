@@ -1,0 +1,98 @@
+//! Only for this repository's tests: safeguards that can be taken out, to see a case notice it.
+//!
+//! `ROWLOCK_MUTANT` names a file of tests/mutants. It edits statements or switches off a piece of
+//! Rust, at run time, so that all mutants share one build.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Deserialize;
+
+/// A safeguard taken out.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mutant {
+    /// What is missing, in words.
+    pub about: String,
+    /// The cases that must fail.
+    pub caught_by: Vec<String>,
+    /// Whether it belongs to the quick set.
+    #[serde(default)]
+    pub quick: bool,
+    /// The piece of Rust that is switched off.
+    #[serde(default)]
+    pub switch: Option<String>,
+    /// The statements that are changed.
+    #[serde(default, rename = "edit")]
+    pub edits: Vec<Edit>,
+}
+
+/// A change of one statement.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// The engine.
+    pub engine: String,
+    /// The statement's file name without its ending.
+    pub statement: String,
+    /// The text that goes.
+    pub find: String,
+    /// The text that comes.
+    pub put: String,
+}
+
+fn mutant() -> Option<&'static Mutant> {
+    static MUTANT: OnceLock<Option<Mutant>> = OnceLock::new();
+    MUTANT
+        .get_or_init(|| {
+            let path = PathBuf::from(std::env::var_os("ROWLOCK_MUTANT")?);
+            #[expect(clippy::expect_used, reason = "a broken mutant must stop its run")]
+            let text = std::fs::read_to_string(&path).expect("ROWLOCK_MUTANT names a file");
+            #[expect(clippy::expect_used, reason = "a broken mutant must stop its run")]
+            Some(toml::from_str(&text).expect("a mutant has the fields of hooks::Mutant"))
+        })
+        .as_ref()
+}
+
+/// The statement with the mutant's edits, if it has any.
+#[must_use]
+pub fn statement(engine: &str, name: &str, text: &str) -> Option<String> {
+    let mut edits = mutant()?
+        .edits
+        .iter()
+        .filter(|edit| edit.engine == engine && edit.statement == name)
+        .peekable();
+    edits.peek()?;
+    Some(edits.fold(text.to_owned(), |text, edit| {
+        assert!(
+            text.contains(&edit.find),
+            "the mutant's text is not in {name}.sql: {}",
+            edit.find
+        );
+        text.replace(&edit.find, &edit.put)
+    }))
+}
+
+/// Whether a mutant has switched this safeguard off.
+#[must_use]
+pub fn switched_off(safeguard: &str) -> bool {
+    mutant().is_some_and(|mutant| mutant.switch.as_deref() == Some(safeguard))
+}
+
+/// How many virtual machine instructions one count stands for.
+#[cfg(feature = "sqlite")]
+pub(crate) const STEPS: std::os::raw::c_int = 50;
+static COUNTED: AtomicU64 = AtomicU64::new(0);
+
+#[cfg(feature = "sqlite")]
+pub(crate) fn count_steps() -> bool {
+    COUNTED.fetch_add(1, Ordering::Relaxed);
+    false
+}
+
+/// The work SQLite has done in this process so far, in units of a few instructions.
+#[must_use]
+pub fn sqlite_steps() -> u64 {
+    COUNTED.load(Ordering::Relaxed)
+}

@@ -1,0 +1,24 @@
+//! What a job is. Everything here is pure: no clock, no database, no tasks.
+//!
+//! In: what a caller wants done. Out: validated names and payloads, the table of moves, and the
+//! arithmetic of attempts that every engine and the worker share. Nothing here can crash half-way.
+
+mod backoff;
+mod kind;
+mod name;
+mod new;
+mod payload;
+mod record;
+pub(crate) mod spoken;
+mod state;
+mod token;
+
+pub use backoff::Backoff;
+pub use kind::{Kind, Retention, UniqueUntil};
+pub use name::Name;
+pub use new::NewJob;
+pub use payload::{MAX_DEPTH, Payload};
+pub use record::{ErrorKind, JobError, JobId, Record};
+pub use spoken::parse_duration;
+pub use state::{JobState, MOVES, Move, diagram};
+pub use token::{Token, jitter};

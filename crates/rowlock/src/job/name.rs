@@ -1,0 +1,82 @@
+//! Names of kinds, queues, tags and key fields.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// A name: a letter, digit or `_`, then up to 62 more of those or `.`, `:`, `-`.
+///
+/// So short that no database cuts it, and so plain that it needs no quoting anywhere.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Name(String);
+
+/// The longest name, in bytes.
+const LONGEST: usize = 63;
+
+impl Name {
+    /// Checks the rule above.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that quotes the offending text.
+    pub fn new(text: impl Into<String>) -> Result<Self> {
+        let text = text.into();
+        let mut bytes = text.bytes();
+        let ok = text.len() <= LONGEST
+            && bytes.next().is_some_and(starts_a_name)
+            && bytes.all(|b| starts_a_name(b) || matches!(b, b'.' | b':' | b'-'));
+        if ok {
+            return Ok(Self(text));
+        }
+        let shown: String = text.chars().take(LONGEST + 1).collect();
+        Err(Error::invalid(format!(
+            "{shown:?} is not a valid name: use 1 to {LONGEST} of A-Z a-z 0-9 _ . : - and start \
+             with a letter, a digit or _"
+        )))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn starts_a_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl FromStr for Name {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Self::new(text)
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Self> {
+        Self::new(text)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0
+    }
+}
+
+impl AsRef<str> for Name {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}

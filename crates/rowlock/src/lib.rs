@@ -1,0 +1,39 @@
+//! Durable background jobs whose truth is a row in your own database.
+//!
+//! # Layout, in the order of a job's journey
+//!
+//! | step | folder | what happens |
+//! |---|---|---|
+//! | what a job is | [`job`] | names, payloads, the one table of moves, retry policies |
+//! | stage | [`stage`] | a job comes in, in a transaction of ours or of the caller's |
+//! | claim | [`claim`] | a worker takes due jobs under a fresh fence |
+//! | run | [`run`] | the handler runs, the lease is renewed |
+//! | settle | [`settle`] | the outcome becomes the next state, if the claim still holds |
+//! | reconcile | [`reconcile`] | what the dead held is given back, what has expired is pruned |
+//!
+//! Below all of them: [`engine`] (the only folder with SQL), [`clock`] (the one door for time),
+//! [`error`] (sorted by remedy) and [`config`] (rowlock.toml).
+
+pub mod claim;
+pub mod clock;
+pub mod config;
+pub mod engine;
+pub mod error;
+#[cfg(feature = "test-hooks")]
+pub mod hooks;
+pub mod job;
+pub mod reconcile;
+pub mod run;
+pub mod settle;
+pub mod stage;
+mod store;
+
+pub use clock::Clock;
+pub use error::{Error, Result};
+pub use job::{JobId, JobState, Kind, Name, NewJob, Payload, Record};
+pub use run::{Handler, Worker};
+pub use settle::Outcome;
+pub use stage::{Enqueued, Status};
+#[cfg(feature = "sqlite")]
+pub use stage::{enqueue_blocking, enqueue_many_blocking};
+pub use store::Rowlock;

@@ -1,0 +1,53 @@
+//! Reconcile: what the rows say is made true again.
+//!
+//! In: time passing. Out: rows of dead workers given back, ended jobs pruned when their time is
+//! over. Every step is one short transaction; a crash between two of them leaves the rest for the
+//! next round, of this process or of any other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::claim::Observer;
+use crate::clock::Clock;
+use crate::engine::Engine;
+
+/// How often ended jobs are looked through.
+const PRUNE_EVERY: Duration = Duration::from_secs(60);
+/// How many are removed in one transaction.
+const PRUNE_BATCH: usize = 1_000;
+
+/// Looks after the store until it is dropped. Any number of processes may do so at once.
+pub async fn upkeep(engine: Arc<dyn Engine>, clock: Clock, lease: Duration) {
+    let pause = lease / Observer::SAMPLES_PER_LEASE;
+    let mut pruned_at = None;
+    loop {
+        match engine.expire().await {
+            Ok(expired) if expired.workers.is_empty() => {}
+            Ok(expired) => {
+                let (returned, ended) = (expired.returned, expired.ended);
+                for worker in &expired.workers {
+                    tracing::warn!(%worker, "a worker was silent for a whole lease");
+                }
+                tracing::warn!(returned, ended, "gave back what it held");
+            }
+            Err(why) => tracing::warn!(%why, "can't look for silent workers"),
+        }
+        let now = clock.elapsed();
+        if pruned_at.is_none_or(|at| now.saturating_sub(at) >= PRUNE_EVERY) {
+            pruned_at = Some(now);
+            prune(&*engine).await;
+        }
+        clock.sleep(pause).await;
+    }
+}
+
+async fn prune(engine: &dyn Engine) {
+    loop {
+        match engine.prune(PRUNE_BATCH).await {
+            Ok(PRUNE_BATCH) => {}
+            Ok(0) => return,
+            Ok(removed) => return tracing::debug!(removed, "pruned ended jobs"),
+            Err(why) => return tracing::warn!(%why, "can't prune ended jobs"),
+        }
+    }
+}

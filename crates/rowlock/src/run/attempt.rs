@@ -1,0 +1,117 @@
+//! One attempt: the handler under its timeout, with panics and cancels turned into verdicts.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Handler, task};
+use crate::claim::{ClaimedJob, WorkerId};
+use crate::clock::Clock;
+use crate::engine::Engine;
+use crate::job::{ErrorKind, JobError};
+use crate::settle::{Outcome, Settlement, Verdict, after_error, verdict};
+
+/// Ends an attempt from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Somebody wants it cancelled.
+    Cancel,
+    /// The worker stops: as if it had never been claimed.
+    Release,
+    /// The lease is lost: the result is nobody's business.
+    Drop,
+}
+
+/// An attempt's end: a verdict, or nothing when the lease is lost.
+pub(super) type Ended = (Arc<ClaimedJob>, Option<Settlement>);
+
+pub(super) struct Attempt {
+    pub(super) job: Arc<ClaimedJob>,
+    pub(super) handler: Arc<dyn Handler>,
+    pub(super) worker: WorkerId,
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) clock: Clock,
+    pub(super) orders: oneshot::Receiver<Order>,
+    pub(super) ended: mpsc::UnboundedSender<Ended>,
+}
+
+impl Attempt {
+    pub(super) async fn run(self) {
+        let Self {
+            job,
+            handler,
+            worker,
+            engine,
+            clock,
+            mut orders,
+            ended,
+        } = self;
+        let verdict = {
+            let attempt = attempt(&job, handler, &worker, &*engine, &clock);
+            tokio::select! {
+                biased;
+                (verdict, started_at) = attempt => verdict.map(|verdict| (verdict, started_at)),
+                // A sender that is gone means that the worker itself is gone.
+                order = &mut orders => match order.unwrap_or(Order::Drop) {
+                    Order::Cancel => Some((Verdict::Cancelled, None)),
+                    Order::Release => Some((Verdict::Release, None)),
+                    Order::Drop => None,
+                },
+            }
+        };
+        let settlement = verdict.map(|(verdict, started_at)| Settlement {
+            id: job.id,
+            token: job.token,
+            verdict,
+            started_at,
+        });
+        // Without a listener the worker is gone, and its lease will tell the others.
+        let _ = ended.send((job, settlement));
+    }
+}
+
+async fn attempt(
+    job: &Arc<ClaimedJob>,
+    handler: Arc<dyn Handler>,
+    worker: &WorkerId,
+    engine: &dyn Engine,
+    clock: &Clock,
+) -> (Option<Verdict>, Option<Timestamp>) {
+    if job.suspect
+        && let Err(why) = engine.start_suspect(worker, job.id, job.token).await
+    {
+        tracing::warn!(job = %job.id, %why, "a suspect job was not started");
+        return (Some(Verdict::Release), None);
+    }
+    let started_at = clock.now();
+    let theirs = Arc::clone(job);
+    let run = task::catch(async move { handler.run(&theirs).await });
+    let failed = |kind, message: &str| {
+        let now = clock.now();
+        after_error(
+            job,
+            JobError::new(job.attempt, now, kind, message),
+            None,
+            now,
+        )
+    };
+    let verdict = match clock.timeout(job.timeout, run).await {
+        Some(Ok(outcome)) => {
+            if let Outcome::Retry { error, .. } | Outcome::Fail(error) = &outcome {
+                tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, error, "attempt failed");
+            }
+            verdict(job, outcome, clock.now())
+        }
+        Some(Err(panic)) => {
+            tracing::error!(job = %job.id, kind = %job.kind, attempt = job.attempt, panic, "handler panicked");
+            failed(ErrorKind::Panic, &panic)
+        }
+        None => {
+            tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, "handler timed out");
+            let limit = humantime::format_duration(job.timeout);
+            failed(ErrorKind::Timeout, &format!("ran longer than {limit}"))
+        }
+    };
+    (Some(verdict), Some(started_at))
+}

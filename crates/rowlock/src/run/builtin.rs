@@ -1,0 +1,125 @@
+//! Handlers that need no program: for trying things out, demonstrations and benchmarks.
+
+use std::io::Write;
+use std::str::FromStr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+
+use super::Handler;
+use crate::claim::ClaimedJob;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::job::parse_duration;
+use crate::settle::Outcome;
+
+/// Which of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Builtin {
+    /// Does nothing.
+    Noop,
+    /// Writes the payload to stdout, one line a job.
+    Echo,
+    /// Waits for `{"for": "1s"}`.
+    Sleep,
+    /// Fails the first `{"failures": 1}` attempts, then succeeds.
+    Flaky,
+}
+
+impl Builtin {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Noop, Self::Echo, Self::Sleep, Self::Flaky];
+
+    /// Its name in rowlock.toml.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Noop => "noop",
+            Self::Echo => "echo",
+            Self::Sleep => "sleep",
+            Self::Flaky => "flaky",
+        }
+    }
+
+    /// The handler.
+    #[must_use]
+    pub fn handler(self, clock: Clock) -> impl Handler {
+        Running(self, clock)
+    }
+}
+
+impl FromStr for Builtin {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|builtin| builtin.as_str() == text)
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "{text:?} is not a builtin handler: use noop, echo, sleep or flaky"
+                ))
+            })
+    }
+}
+
+struct Running(Builtin, Clock);
+
+#[derive(Deserialize)]
+struct Nap {
+    #[serde(rename = "for", default = "one_second")]
+    time: String,
+}
+
+fn one_second() -> String {
+    "1s".to_owned()
+}
+
+#[derive(Deserialize)]
+struct Mood {
+    #[serde(default = "once")]
+    failures: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[async_trait]
+impl Handler for Running {
+    async fn run(&self, job: &ClaimedJob) -> Outcome {
+        match self.0 {
+            Builtin::Noop => Outcome::Done,
+            Builtin::Echo => {
+                // One write, so that lines of several slots don't mix.
+                let line = format!("{}\n", job.payload);
+                match std::io::stdout().write_all(line.as_bytes()) {
+                    Ok(()) => Outcome::Done,
+                    Err(why) => retry(format!("can't write to stdout: {why}")),
+                }
+            }
+            Builtin::Sleep => match nap(job) {
+                Ok(time) => {
+                    self.1.sleep(time).await;
+                    Outcome::Done
+                }
+                Err(why) => Outcome::Fail(why.to_string()),
+            },
+            Builtin::Flaky => match job.payload.to::<Mood>() {
+                Ok(mood) if job.attempt <= mood.failures => {
+                    retry(format!("attempt {} fails on purpose", job.attempt))
+                }
+                Ok(_) => Outcome::Done,
+                Err(why) => Outcome::Fail(why.to_string()),
+            },
+        }
+    }
+}
+
+fn nap(job: &ClaimedJob) -> Result<Duration> {
+    parse_duration(&job.payload.to::<Nap>()?.time)
+}
+
+fn retry(error: String) -> Outcome {
+    Outcome::Retry { error, after: None }
+}

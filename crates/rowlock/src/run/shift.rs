@@ -1,0 +1,460 @@
+//! A shift: one worker identity from join to leave, and the loop that keeps its slots busy.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+
+use super::attempt::{Attempt, Ended, Order};
+use super::heartbeat::{Beat, Beating};
+use super::held::Held;
+use super::local::Local;
+use super::task::Tasks;
+use super::{Handler, Options, Stop, Tally};
+use crate::claim::{Ahead, Claim, ClaimedJob, WorkerId};
+use crate::clock::Clock;
+use crate::engine::{Engine, Wakeups};
+use crate::error::{Error, Result};
+use crate::job::{JobId, Name, Token};
+use crate::reconcile;
+use crate::settle::{Group, Settled, Settlement, Verdict};
+
+pub(super) struct Shift {
+    engine: Arc<dyn Engine>,
+    clock: Clock,
+    handlers: BTreeMap<Name, Arc<dyn Handler>>,
+    options: Options,
+    worker: WorkerId,
+    held: Arc<Held>,
+    beating: Option<Beating>,
+    beats: mpsc::UnboundedReceiver<Beat>,
+    local: Local,
+    ahead: Ahead,
+    attempts: Tasks,
+    ended: mpsc::UnboundedSender<Ended>,
+    tally: Tally,
+}
+
+/// What a claim brought: jobs, and when to look again.
+struct Haul {
+    tokens: Vec<(Token, usize)>,
+    jobs: Vec<ClaimedJob>,
+    next_due: Option<Timestamp>,
+    full: bool,
+}
+
+/// Whether to look for jobs, and if not, when.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Look {
+    Now,
+    /// More may be waiting; there was no room for it.
+    WithRoom,
+    At(Duration),
+}
+
+impl Shift {
+    pub(super) async fn begin(
+        engine: Arc<dyn Engine>,
+        clock: Clock,
+        handlers: BTreeMap<Name, Arc<dyn Handler>>,
+        options: Options,
+    ) -> Result<Self> {
+        let (ended, _) = mpsc::unbounded_channel();
+        let (_, beats) = mpsc::unbounded_channel();
+        let mut shift = Self {
+            ahead: Ahead::new(options.concurrency),
+            worker: WorkerId::random(&host())?,
+            engine,
+            clock,
+            handlers,
+            options,
+            held: Arc::default(),
+            beating: None,
+            beats,
+            local: Local::default(),
+            attempts: Tasks::default(),
+            ended,
+            tally: Tally::default(),
+        };
+        shift.join().await?;
+        Ok(shift)
+    }
+
+    async fn join(&mut self) -> Result<()> {
+        self.engine.join(&self.worker, self.options.lease).await?;
+        let (beating, beats) = Beating::start(
+            Arc::clone(&self.engine),
+            self.clock.clone(),
+            self.worker.clone(),
+            self.options.lease,
+            Arc::clone(&self.held),
+        )?;
+        self.beating = Some(beating);
+        self.beats = beats;
+        Ok(())
+    }
+
+    /// Works until asked to stop, or until idle with `once`.
+    pub(super) async fn work(mut self, mut stop: Stop) -> Result<Tally> {
+        let mut side = Tasks::default();
+        let (settling, mut settled) =
+            Group::start(&mut side, Arc::clone(&self.engine), self.clock.clone());
+        let (ended, mut endings) = mpsc::unbounded_channel();
+        self.ended = ended;
+        let upkeep = reconcile::upkeep(
+            Arc::clone(&self.engine),
+            self.clock.clone(),
+            self.options.lease,
+        );
+        let looking_after = async {
+            upkeep.await;
+        };
+        let worked = tokio::select! {
+            worked = self.serve(&settling, &mut settled, &mut endings, &mut stop) => worked,
+            () = looking_after => Ok(()),
+        };
+        self.finish(&settling, &mut settled, &mut endings, &mut stop)
+            .await;
+        drop(settling);
+        // Answers that come during the join are counted below.
+        tokio::select! {
+            () = side.join() => {}
+            () = stop.asked_twice(), if self.local.held() > 0 => {}
+        }
+        while let Ok(answers) = settled.try_recv() {
+            self.count(&answers);
+        }
+        self.beating = None;
+        self.engine.leave(&self.worker).await?;
+        worked.map(|()| self.tally)
+    }
+
+    async fn serve(
+        &mut self,
+        settling: &Group,
+        settled: &mut mpsc::UnboundedReceiver<Vec<(JobId, Token, Settled)>>,
+        endings: &mut mpsc::UnboundedReceiver<Ended>,
+        stop: &mut Stop,
+    ) -> Result<()> {
+        let mut wakeups = self.engine.wakeups();
+        let mut look = Look::Now;
+        loop {
+            self.start_ready();
+            if self.should_claim(look) {
+                wakeups.mark();
+                look = self.claim().await?;
+                if look != Look::Now && self.options.once && self.local.held() == 0 {
+                    return Ok(());
+                }
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = stop.asked() => return Ok(()),
+                Some(ended) = endings.recv() => {
+                    self.end(settling, ended);
+                    while let Ok(ended) = endings.try_recv() {
+                        self.end(settling, ended);
+                    }
+                }
+                Some(answers) = settled.recv() => {
+                    self.count(&answers);
+                    if self.options.once && self.local.held() == 0 {
+                        look = Look::Now;
+                    }
+                }
+                Some(beat) = self.beats.recv() => {
+                    if self.beat(settling, beat).await? {
+                        look = Look::Now;
+                    }
+                }
+                () = wait(&self.clock, &mut wakeups, look) => look = Look::Now,
+            }
+        }
+    }
+
+    fn should_claim(&mut self, look: Look) -> bool {
+        let room = self.room();
+        match look {
+            Look::Now => room > 0,
+            // A few large claims are cheaper than many small ones.
+            Look::WithRoom => {
+                let enough = self.ahead.allowed(self.clock.elapsed()).div_ceil(2);
+                room >= enough || (room > 0 && self.local.ready() == 0)
+            }
+            Look::At(_) => false,
+        }
+    }
+
+    fn room(&mut self) -> usize {
+        let allowed = self.ahead.allowed(self.clock.elapsed());
+        allowed.saturating_sub(self.local.held())
+    }
+
+    fn start_ready(&mut self) {
+        self.attempts.tidy();
+        while self.local.running() < self.options.concurrency {
+            let Some(job) = self.local.next(&self.options.queue_concurrency) else {
+                return;
+            };
+            let Some(handler) = self.handlers.get(&job.kind).cloned() else {
+                tracing::error!(job = %job.id, kind = %job.kind, "claimed a kind without a handler");
+                return;
+            };
+            let (orders, inbox) = oneshot::channel();
+            let attempt = Attempt {
+                job: Arc::clone(&job),
+                handler,
+                worker: self.worker.clone(),
+                engine: Arc::clone(&self.engine),
+                clock: self.clock.clone(),
+                orders: inbox,
+                ended: self.ended.clone(),
+            };
+            self.local.started(job, orders);
+            self.attempts.start("rowlock-attempt", attempt.run());
+        }
+    }
+
+    /// Asks for ordinary jobs, and beside them for the one suspect this process may run.
+    async fn claim(&mut self) -> Result<Look> {
+        let room = self.room();
+        let haul = {
+            let gate = self.held.gate.lock().await;
+            let ordinary = self.wanted(room, false)?;
+            let suspect = match self.local.has_suspect() {
+                true => None,
+                false => Some(self.wanted(1, true)?),
+            };
+            self.held.begin(ordinary.token);
+            suspect
+                .iter()
+                .for_each(|claim| self.held.begin(claim.token));
+            drop(gate);
+            fetch(&*self.engine, ordinary, suspect).await
+        };
+        let haul = match haul {
+            Ok(haul) => haul,
+            Err((tokens, why)) => {
+                for token in tokens {
+                    self.held.answered(token, 0);
+                }
+                return self.claim_failed(why).await;
+            }
+        };
+        for (token, jobs) in haul.tokens {
+            self.held.answered(token, jobs);
+        }
+        self.local.add(haul.jobs);
+        Ok(match (haul.full, haul.next_due) {
+            (true, _) => Look::WithRoom,
+            (false, Some(due)) => {
+                let wait = Duration::try_from(self.clock.now().duration_until(due));
+                Look::At(wait.unwrap_or_default().min(self.options.poll))
+            }
+            (false, None) => Look::At(self.options.poll),
+        })
+    }
+
+    async fn claim_failed(&mut self, why: Error) -> Result<Look> {
+        match why {
+            Error::LeaseLost => {
+                self.start_again().await?;
+                Ok(Look::Now)
+            }
+            Error::Schema(_) | Error::Bug(_) | Error::Invalid(_) => Err(why),
+            _ => {
+                tracing::warn!(%why, "claiming waits for the store");
+                Ok(Look::At(self.options.poll))
+            }
+        }
+    }
+
+    fn wanted(&self, limit: usize, suspect: bool) -> Result<Claim> {
+        let caps = self
+            .options
+            .queue_concurrency
+            .iter()
+            .map(|(queue, limit)| {
+                let free = limit.saturating_sub(self.local.here_of(queue));
+                (queue.clone(), free)
+            })
+            .collect();
+        Ok(Claim {
+            worker: self.worker.clone(),
+            token: Token::random()?,
+            kinds: self.handlers.keys().cloned().collect(),
+            queues: self.options.queues.clone(),
+            limit,
+            caps,
+            suspect,
+        })
+    }
+
+    fn end(&mut self, settling: &Group, (job, settlement): Ended) {
+        self.local.ended(job.id, settlement.is_some());
+        self.ahead.finished(self.clock.elapsed(), 1);
+        if let Some(settlement) = settlement {
+            settling.push(settlement);
+        }
+    }
+
+    fn count(&mut self, answers: &[(JobId, Token, Settled)]) {
+        self.local.settled(answers.len());
+        for (id, token, settled) in answers {
+            self.held.settled(*token);
+            match settled {
+                Settled::Accepted => self.tally.settled += 1,
+                Settled::LeaseLost => {
+                    self.tally.lost += 1;
+                    tracing::warn!(job = %id, "lease lost, the result is dropped");
+                }
+            }
+        }
+    }
+
+    /// Whether the worker started again.
+    async fn beat(&mut self, settling: &Group, beat: Beat) -> Result<bool> {
+        match beat {
+            Ok(beat) => {
+                for job in self.local.take_ready(&beat.cancel_requested) {
+                    settling.push(settlement(&job, Verdict::Cancelled));
+                }
+                for id in beat.cancel_requested {
+                    self.local.order(id, Order::Cancel);
+                }
+                for job in self.local.take_ready(&beat.stopped) {
+                    settling.push(settlement(&job, Verdict::Release));
+                }
+                if beat.released > 0 {
+                    let released = beat.released;
+                    tracing::warn!(released, "released claims whose answer was lost");
+                }
+                Ok(false)
+            }
+            Err(Error::LeaseLost) => {
+                self.start_again().await?;
+                Ok(true)
+            }
+            Err(why) => {
+                tracing::warn!(%why, "heartbeat failed");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Others have taken over what this worker held: it drops all of it and joins anew.
+    async fn start_again(&mut self) -> Result<()> {
+        tracing::warn!(worker = %self.worker, jobs = self.local.held(), "lease lost, starting again");
+        self.local.forget();
+        self.held.clear();
+        self.beating = None;
+        self.worker = WorkerId::random(&host())?;
+        self.join().await
+    }
+
+    /// Lets running jobs finish within the grace, and gives back the rest.
+    async fn finish(
+        &mut self,
+        settling: &Group,
+        settled: &mut mpsc::UnboundedReceiver<Vec<(JobId, Token, Settled)>>,
+        endings: &mut mpsc::UnboundedReceiver<Ended>,
+        stop: &mut Stop,
+    ) {
+        for job in self.local.take_all_ready() {
+            settling.push(settlement(&job, Verdict::Release));
+        }
+        let clock = self.clock.clone();
+        let grace = clock.sleep(self.options.grace);
+        tokio::pin!(grace);
+        let mut patient = true;
+        while self.local.running() > 0 {
+            tokio::select! {
+                biased;
+                Some(ended) = endings.recv() => self.end(settling, ended),
+                Some(answers) = settled.recv() => self.count(&answers),
+                () = stop.asked_twice(), if patient => {
+                    patient = false;
+                    self.local.order_all(Order::Release);
+                }
+                () = &mut grace, if patient => {
+                    patient = false;
+                    tracing::warn!(jobs = self.local.running(), "grace is over, giving back what runs");
+                    self.local.order_all(Order::Release);
+                }
+            }
+        }
+        self.attempts.join().await;
+    }
+}
+
+fn settlement(job: &ClaimedJob, verdict: Verdict) -> Settlement {
+    Settlement {
+        id: job.id,
+        token: job.token,
+        verdict,
+        started_at: None,
+    }
+}
+
+/// Both claims at once: they share a transaction where the engine groups commits.
+async fn fetch(
+    engine: &dyn Engine,
+    ordinary: Claim,
+    suspect: Option<Claim>,
+) -> Result<Haul, (Vec<Token>, Error)> {
+    let (limit, first) = (ordinary.limit, ordinary.token);
+    let second = suspect.as_ref().map(|claim| claim.token);
+    let ask_suspect = async {
+        match suspect {
+            Some(claim) => engine.claim(claim).await,
+            None => Ok(Default::default()),
+        }
+    };
+    let (ordinary, suspect) = tokio::join!(engine.claim(ordinary), ask_suspect);
+    match (ordinary, suspect) {
+        (Ok(mut ordinary), Ok(suspect)) => {
+            let full = ordinary.jobs.len() >= limit || !suspect.jobs.is_empty();
+            let mut tokens = vec![(first, ordinary.jobs.len())];
+            tokens.extend(second.map(|token| (token, suspect.jobs.len())));
+            ordinary.jobs.extend(suspect.jobs);
+            Ok(Haul {
+                tokens,
+                jobs: ordinary.jobs,
+                next_due: earliest(ordinary.next_due, suspect.next_due),
+                full,
+            })
+        }
+        // What the other one brought is released by the next heartbeat.
+        (Err(why), _) | (_, Err(why)) => {
+            Err(([Some(first), second].into_iter().flatten().collect(), why))
+        }
+    }
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+async fn wait(clock: &Clock, wakeups: &mut Wakeups, look: Look) {
+    let time = match look {
+        Look::At(time) => time,
+        _ => return wakeups.next().await,
+    };
+    tokio::select! {
+        () = wakeups.next() => {}
+        () = clock.sleep(time) => {}
+    }
+}
+
+fn host() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,0 +1,62 @@
+//! Stopping: asked once, a worker finishes what runs; asked twice, it gives everything back.
+
+use tokio::sync::watch;
+
+/// How urgently a worker has been asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    Never,
+    Once,
+    Twice,
+}
+
+/// Asks a worker to stop.
+#[derive(Debug, Clone)]
+pub struct Stopper(watch::Sender<Asked>);
+
+/// What a worker looks at.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Receiver<Asked>);
+
+impl Default for Stopper {
+    fn default() -> Self {
+        Self(watch::channel(Asked::Never).0)
+    }
+}
+
+impl Stopper {
+    /// Asks; a second call means: at once.
+    pub fn ask(&self) {
+        self.0.send_modify(|asked| {
+            *asked = match asked {
+                Asked::Never => Asked::Once,
+                _ => Asked::Twice,
+            };
+        });
+    }
+
+    /// For the worker.
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        Stop(self.0.subscribe())
+    }
+}
+
+impl Stop {
+    /// Ends when the worker was asked to stop.
+    pub async fn asked(&mut self) {
+        self.reaches(Asked::Once).await;
+    }
+
+    /// Ends when the worker was asked a second time.
+    pub async fn asked_twice(&mut self) {
+        self.reaches(Asked::Twice).await;
+    }
+
+    async fn reaches(&mut self, level: Asked) {
+        if self.0.wait_for(|asked| *asked >= level).await.is_err() {
+            // Nobody is left who could ask.
+            std::future::pending::<()>().await;
+        }
+    }
+}

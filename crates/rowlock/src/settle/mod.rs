@@ -1,0 +1,124 @@
+//! Settle: what a handler said becomes the job's next state, if the claim still holds.
+//!
+//! In: an [`Outcome`]. Out: a [`Verdict`] under the claim's token, applied by the engine or refused
+//! as lost. A crash before the commit means that the job runs again.
+
+mod group;
+
+pub use group::Group;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::claim::ClaimedJob;
+use crate::clock;
+use crate::job::{ErrorKind, JobError, JobId, Token};
+
+/// What a handler says about its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The work is done.
+    Done,
+    /// There was nothing left to do.
+    NotNeeded,
+    /// It didn't work this time; `after` replaces the kind's back-off.
+    Retry {
+        /// What went wrong.
+        error: String,
+        /// When to try again, if not as the policy says.
+        after: Option<Duration>,
+    },
+    /// Not now; no attempt is charged.
+    Snooze(Duration),
+    /// It will never work.
+    Fail(String),
+    /// Called off.
+    Cancel,
+}
+
+/// The move a settle asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// `settle_done`
+    Done,
+    /// `settle_not_needed`
+    NotNeeded,
+    /// `settle_retry`: due again at `at`.
+    Retry {
+        /// When.
+        at: Timestamp,
+        /// Why.
+        error: JobError,
+    },
+    /// `settle_snooze`: due again at the time given, the attempt given back.
+    Snooze(Timestamp),
+    /// `settle_fail`
+    Fail(JobError),
+    /// `settle_cancelled`
+    Cancelled,
+    /// `release`: as if it had never been claimed.
+    Release,
+    /// `send`: a foreign system has it now.
+    Sent,
+}
+
+/// A verdict on one claimed job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// The job.
+    pub id: JobId,
+    /// The claim's token.
+    pub token: Token,
+    /// The move.
+    pub verdict: Verdict,
+    /// When the handler really began; a claimed job may lie ready for a while.
+    pub started_at: Option<Timestamp>,
+}
+
+/// Whether a settlement took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// The job moved.
+    Accepted,
+    /// The claim was no longer the current one; nothing was changed.
+    LeaseLost,
+}
+
+/// Decides the move: this is where attempts are counted and waits are chosen.
+#[must_use]
+pub fn verdict(job: &ClaimedJob, outcome: Outcome, now: Timestamp) -> Verdict {
+    match outcome {
+        Outcome::Done => Verdict::Done,
+        Outcome::NotNeeded => Verdict::NotNeeded,
+        Outcome::Snooze(time) => Verdict::Snooze(clock::add(now, time)),
+        Outcome::Cancel => Verdict::Cancelled,
+        Outcome::Fail(why) => {
+            Verdict::Fail(JobError::new(job.attempt, now, ErrorKind::Error, &why))
+        }
+        Outcome::Retry { error, after } => {
+            let error = JobError::new(job.attempt, now, ErrorKind::Error, &error);
+            after_error(job, error, after, now)
+        }
+    }
+}
+
+/// An attempt has failed: another one after a wait, or the end.
+#[must_use]
+pub fn after_error(
+    job: &ClaimedJob,
+    error: JobError,
+    after: Option<Duration>,
+    now: Timestamp,
+) -> Verdict {
+    if job.attempt >= job.max_attempts {
+        return Verdict::Fail(error);
+    }
+    let wait = after.unwrap_or_else(|| job.backoff.wait_with_jitter(job.attempt));
+    Verdict::Retry {
+        at: clock::add(now, wait),
+        error,
+    }
+}
