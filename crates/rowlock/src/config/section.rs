@@ -90,7 +90,7 @@ pub struct Handler {
     #[serde(deserialize_with = "builtin")]
     pub builtin: Option<Builtin>,
     /// How long one attempt may run.
-    #[serde(with = "spoken::optional")]
+    #[serde(deserialize_with = "spoken::optional::deserialize")]
     pub timeout: Option<Duration>,
     /// Where its jobs wait.
     pub queue: Option<Name>,

@@ -43,17 +43,7 @@ pub(crate) mod duration {
 
 /// For fields of type `Option<Duration>`.
 pub(crate) mod optional {
-    use super::{Deserialize, Deserializer, Duration, Result, Serializer, parse_duration, spell};
-
-    pub(crate) fn serialize<S: Serializer>(
-        time: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match time {
-            Some(time) => serializer.serialize_str(&spell(time)),
-            None => serializer.serialize_none(),
-        }
-    }
+    use super::{Deserialize, Deserializer, Duration, Result, parse_duration};
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
