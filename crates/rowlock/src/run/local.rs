@@ -56,9 +56,13 @@ impl Local {
         self.running.insert(job.id, Running { job, orders });
     }
 
-    /// A running job has ended; its verdict is on its way.
-    pub(super) fn ended(&mut self, id: JobId, settles: bool) {
-        self.running.remove(&id);
+    /// A running job has ended; its verdict, if it has one, is on its way.
+    pub(super) fn ended(&mut self, job: &ClaimedJob, settles: bool) {
+        // The same job may run again under another claim by the time its dropped attempt reports.
+        let is_current = |running: &Running| running.job.token == job.token;
+        if self.running.get(&job.id).is_some_and(is_current) {
+            self.running.remove(&job.id);
+        }
         self.settling += usize::from(settles);
     }
 

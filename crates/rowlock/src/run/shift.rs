@@ -294,7 +294,7 @@ impl Shift {
     }
 
     fn end(&mut self, settling: &Group, (job, settlement): Ended) {
-        self.local.ended(job.id, settlement.is_some());
+        self.local.ended(&job, settlement.is_some());
         self.ahead.finished(self.clock.elapsed(), 1);
         if let Some(settlement) = settlement {
             settling.push(settlement);

@@ -53,6 +53,11 @@ pub fn enqueue_many_blocking(connection: &Connection, jobs: &[NewJob]) -> Result
         Ok(_) => "RELEASE rowlock_stage",
         Err(_) => "ROLLBACK TO rowlock_stage; RELEASE rowlock_stage",
     };
+    #[cfg(feature = "test-hooks")]
+    let end = match crate::hooks::switched_off("stage.callers_transaction") {
+        true => "RELEASE rowlock_stage; COMMIT; BEGIN",
+        false => end,
+    };
     let ended = connection
         .execute_batch(end)
         .map_err(|why| map(why, "stage"));

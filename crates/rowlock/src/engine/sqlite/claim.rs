@@ -52,7 +52,7 @@ pub(super) fn peek(
 ) -> Result<(bool, Option<Timestamp>)> {
     let mut look = Look::new(connection, wanted, now)?;
     for mut queue in look.queues(0)? {
-        if look.best_lane(&mut queue)?.is_some() {
+        if !look.best_lanes(&mut queue)?.is_empty() {
             return Ok((true, None));
         }
     }
@@ -164,40 +164,33 @@ impl<'a> Look<'a> {
         Ok(names)
     }
 
-    /// Takes up to `room` jobs of a queue: strictly by priority, and between kinds of the same
-    /// priority by whose first job has waited longest.
+    /// Takes up to `room` jobs of a queue: strictly by priority. Kinds of the same priority share,
+    /// whose first job has waited longest goes first: no kind's backlog hides another's jobs.
     fn take(&mut self, queue: &mut Queue, room: usize) -> Result<Vec<ClaimedJob>> {
         let mut jobs = Vec::new();
         while jobs.len() < room {
-            let Some((lane, rivals)) = self.best_lane(queue)? else {
-                break;
-            };
-            // Shared out in parts, so that a long backlog of one kind doesn't hide another's.
-            let part = (room - jobs.len()).div_ceil(rivals);
-            let mut taken = self.take_lane(&queue.name, &lane, part)?;
-            if taken.is_empty() {
+            let lanes = self.best_lanes(queue)?;
+            if lanes.is_empty() {
                 break;
             }
-            jobs.append(&mut taken);
+            for (n, lane) in lanes.iter().enumerate() {
+                let share = (room - jobs.len()).div_ceil(lanes.len() - n);
+                jobs.append(&mut self.take_lane(&queue.name, lane, share)?);
+            }
         }
         Ok(jobs)
     }
 
-    /// The lane to take from next, and how many lanes of the same priority have due jobs.
-    fn best_lane(&mut self, queue: &mut Queue) -> Result<Option<(Lane, usize)>> {
+    /// The lanes of the highest priority that has due jobs, longest waiting first.
+    fn best_lanes(&mut self, queue: &mut Queue) -> Result<Vec<Lane>> {
         let mut due = Vec::new();
         for (kind, below) in &mut queue.below {
             due.extend(self.due_lane(&queue.name, kind, below)?);
         }
-        let Some(highest) = due.iter().map(|lane| lane.priority).max() else {
-            return Ok(None);
-        };
-        due.retain(|lane| lane.priority == highest);
-        let rivals = due.len();
-        Ok(due
-            .into_iter()
-            .min_by_key(|lane| lane.due)
-            .map(|lane| (lane, rivals)))
+        let highest = due.iter().map(|lane: &Lane| lane.priority).max();
+        due.retain(|lane| Some(lane.priority) == highest);
+        due.sort_by_key(|lane| lane.due);
+        Ok(due)
     }
 
     /// The best lane of one kind that has a due job. Lanes without one are stepped over for good:

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::map;
@@ -150,13 +151,32 @@ fn settings(connection: &mut Connection, address: &Address) -> rusqlite::Result<
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "synchronous", address.synchronous.as_str())?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // A read-only file can't change its mode; whoever only reads may go on.
-    match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
-        Err(why) if why.sqlite_error_code() == Some(rusqlite::ffi::ErrorCode::ReadOnly) => Ok(()),
-        other => other,
-    }?;
+    write_ahead(connection)?;
     #[cfg(feature = "test-hooks")]
     connection.progress_handler(crate::hooks::STEPS, Some(crate::hooks::count_steps))?;
+    Ok(())
+}
+
+/// Turns WAL on, which is stored in the file. SQLite doesn't call the busy handler for this change,
+/// so a rival that does the same at the same moment is waited for here.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    for tries in 0.. {
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if mode == "wal" {
+            break;
+        }
+        let changed = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
+        match changed
+            .as_ref()
+            .err()
+            .and_then(rusqlite::Error::sqlite_error_code)
+        {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) if wait_for_lock(tries) => {}
+            // A read-only file can't change its mode; whoever only reads may go on.
+            Some(ErrorCode::ReadOnly) => break,
+            _ => return changed,
+        }
+    }
     Ok(())
 }
 

@@ -87,7 +87,17 @@ fn in_transaction(
             .execute_batch(sql)
             .map_err(|why| Failure::Store(map(why, "committing")))
     };
-    step("BEGIN IMMEDIATE")?;
+    // The lock comes first: a transaction that read before it wrote would fail on a rival's commit.
+    #[cfg_attr(
+        not(feature = "test-hooks"),
+        expect(unused_mut, reason = "for mutants")
+    )]
+    let mut begin = "BEGIN IMMEDIATE";
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("write.lock_first") {
+        begin = "BEGIN DEFERRED";
+    }
+    step(begin)?;
     let done = body().and_then(|()| step("COMMIT"));
     if done.is_err() && !connection.is_autocommit() {
         // Best effort: SQLite has rolled back by itself after most of the errors that get here.

@@ -191,7 +191,8 @@ CREATE TRIGGER rowlock_enqueue_stages INSTEAD OF INSERT ON rowlock_enqueue BEGIN
     SELECT RAISE(ABORT, 'rowlock: unique_until must be start or finished')
     WHERE NEW.unique_until IS NOT NULL AND NEW.unique_until NOT IN ('start', 'finished');
     SELECT RAISE(ABORT, 'rowlock: tags must be a JSON array of valid names')
-    WHERE NEW.tags IS NOT NULL AND NOT coalesce(json_valid(NEW.tags) AND json_type(NEW.tags) = 'array', 0);
+    WHERE NEW.tags IS NOT NULL
+      AND NOT coalesce(CASE WHEN json_valid(NEW.tags) THEN json_type(NEW.tags) = 'array' END, 0);
     SELECT RAISE(ABORT, 'rowlock: tags must be a JSON array of valid names')
     WHERE EXISTS (SELECT 1 FROM json_each(coalesce(NEW.tags, '[]')) AS tag
         WHERE tag.type <> 'text' OR length(CAST(tag.value AS BLOB)) NOT BETWEEN 1 AND 63

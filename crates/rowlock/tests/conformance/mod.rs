@@ -1,0 +1,144 @@
+//! The one list of cases, run on every engine.
+
+mod claim;
+mod lease;
+mod operate;
+mod rivals;
+mod settle;
+mod sql_stage;
+mod stage;
+mod unique;
+mod worker;
+pub mod world;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+
+use self::world::{Home, World};
+
+type Case = fn(World) -> Pin<Box<dyn Future<Output = ()>>>;
+
+macro_rules! cases {
+    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
+        const CASES: &[(&str, Case)] = &[
+            $($((
+                concat!(stringify!($module), "::", stringify!($case)),
+                |world| Box::pin($module::$case(world)),
+            )),+),+
+        ];
+    };
+}
+
+cases! {
+    stage:
+        five_jobs_wait_as_pending,
+        an_immediate_job_is_immediate_at_any_time_of_day,
+        a_delayed_job_waits_for_its_time,
+        what_a_call_leaves_open_comes_from_the_kind_table,
+        a_declaration_counts_only_while_the_kind_has_no_row,
+        a_batch_is_staged_whole_or_not_at_all,
+        rolled_back_staging_leaves_nothing,
+        committed_staging_is_there_and_invisible_before,
+        a_rejecting_switch_stores_nothing_and_says_so,
+        a_holding_switch_stores_and_keeps_it_from_claims,
+        an_expired_switch_is_no_switch,
+        ids_rise_and_are_never_used_again;
+    sql_stage:
+        sql_and_call_store_the_same_job,
+        sql_refuses_what_the_library_refuses,
+        any_payload_is_taken_by_both_or_by_neither,
+        any_name_is_taken_by_both_or_by_neither;
+    unique:
+        a_duplicate_is_answered_with_its_holder,
+        a_key_until_finished_is_freed_by_every_end,
+        a_key_until_start_is_freed_at_the_claim_and_not_taken_again,
+        keys_belong_to_their_kind,
+        a_missing_key_field_is_invalid,
+        values_of_different_types_are_different_keys,
+        a_long_key_is_a_key;
+    claim:
+        jobs_are_taken_by_priority_then_time,
+        a_second_claim_takes_the_second_job,
+        priority_is_strict_across_kinds,
+        kinds_of_equal_priority_share_a_claim,
+        jobs_due_later_do_not_hide_one_that_is_due,
+        an_unknown_kind_is_never_claimed,
+        a_hundred_thousand_unknown_jobs_cost_a_claim_nothing,
+        a_paused_queue_gives_nothing_until_it_is_resumed,
+        only_the_named_queues_and_within_their_caps,
+        a_claim_says_when_the_next_job_is_due,
+        a_given_up_worker_claims_nothing,
+        wall_time_rules_as_the_engine_says;
+    settle:
+        done_is_final,
+        not_needed_completes,
+        a_failed_attempt_waits_thirty_seconds_times_its_number,
+        the_last_attempt_ends_failed,
+        a_snooze_gives_the_attempt_back,
+        a_release_gives_the_attempt_back,
+        a_late_settle_is_refused_in_every_form,
+        a_late_settle_is_refused_after_a_release_gave_the_attempt_back,
+        a_sent_job_is_gone,
+        errors_of_all_attempts_are_kept_within_bounds,
+        a_retention_of_zero_keeps_nothing,
+        each_verdict_of_a_batch_has_its_own_answer;
+    lease:
+        a_silent_worker_is_given_up_after_a_whole_lease,
+        a_worker_that_beats_keeps_its_jobs,
+        five_hundred_jobs_claimed_ahead_are_charged_nothing,
+        a_poison_job_pays_for_itself_and_ends_failed,
+        a_suspect_that_never_started_pays_nothing,
+        suspects_are_claimed_alone_and_a_settle_clears_the_mark,
+        a_claim_whose_answer_was_lost_is_released_by_its_living_owner,
+        a_worker_with_its_wall_clock_an_hour_off_expires_nobody,
+        an_observer_that_was_away_expires_nobody,
+        a_worker_that_leaves_gives_back_what_it_holds;
+    operate:
+        a_pending_job_is_cancelled_at_once,
+        a_running_job_is_asked_to_stop_and_may_finish_first,
+        a_flagged_job_of_a_dead_worker_ends_cancelled,
+        a_redrive_keeps_errors_and_gives_attempts_back,
+        a_redrive_that_meets_a_live_holder_is_refused,
+        a_running_job_is_not_deleted,
+        pruning_takes_only_what_is_over_and_counts_exactly,
+        stats_count_every_state_and_its_views,
+        filters_find_what_they_name,
+        kinds_are_applied_and_drift_is_named;
+    rivals:
+        rival_claims_never_share_a_job,
+        rival_stages_make_one_job_per_key,
+        rival_settles_are_accepted_once,
+        sixteen_processes_share_ten_thousand_jobs_each_once;
+    worker:
+        a_worker_runs_what_is_due_and_ends,
+        panics_and_timeouts_are_attempts,
+        a_cancel_request_stops_a_running_handler,
+        a_stopped_worker_gives_back_what_it_had_not_finished,
+        a_worker_that_was_given_up_starts_again,
+        a_worker_wakes_for_a_job_of_another_process;
+}
+
+/// One line per engine.
+fn engines() -> Vec<(&'static str, fn() -> Arc<dyn Home>)> {
+    vec![("sqlite", || Arc::new(crate::sqlite::home::File::new()))]
+}
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (engine, home) in engines() {
+        for (case, run) in CASES {
+            trials.push(Trial::test(format!("{engine}::{case}"), move || {
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(2)
+                    .enable_time()
+                    .build()?;
+                runtime.block_on(run(World::new(home())));
+                Ok(())
+            }));
+        }
+    }
+    trials
+}

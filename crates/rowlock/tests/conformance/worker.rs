@@ -1,0 +1,200 @@
+//! The worker on a real store and the system's clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rowlock::claim::ClaimedJob;
+use rowlock::clock::Clock;
+use rowlock::job::{Backoff, ErrorKind};
+use rowlock::run::{Options, Stopper, Tally};
+use rowlock::{JobState, Kind, Outcome, Worker};
+use tokio::sync::mpsc;
+
+use super::world::{Site, World, job};
+
+fn kind(name: &str) -> Kind {
+    let mut kind = Kind::new(name).unwrap();
+    kind.backoff = Backoff::Fixed {
+        base: Duration::ZERO,
+        jitter: 0.0,
+    };
+    kind
+}
+
+fn once() -> Options {
+    Options {
+        once: true,
+        ..Options::default()
+    }
+}
+
+/// Runs a worker until nothing is due.
+async fn run_once(worker: Worker) -> Tally {
+    worker
+        .options(once())
+        .run(Stopper::default().stop())
+        .await
+        .unwrap()
+}
+
+fn real(world: &World) -> Site {
+    world.open_with(Clock::system())
+}
+
+pub async fn a_worker_runs_what_is_due_and_ends(world: World) {
+    let site = real(&world);
+    let ids = site.stage_many("mail", 500).await;
+    site.stage(job("mail").delay(Duration::from_secs(3600)))
+        .await;
+    site.stage(job("unknown")).await;
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ran);
+    let worker = Worker::new(site.rowlock.clone()).handle(kind("mail"), move |_: ClaimedJob| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async { Outcome::Done }
+    });
+    let tally = run_once(worker).await;
+    assert_eq!((tally.settled, tally.lost), (500, 0));
+    assert_eq!(ran.load(Ordering::Relaxed), 500);
+    for id in ids {
+        assert_eq!(site.state(id).await, JobState::Completed);
+    }
+    let stats = site.rowlock.operate().stats().await.unwrap().total;
+    assert_eq!((stats.pending, stats.processing), (2, 0));
+    assert!(
+        site.rowlock.operate().workers().await.unwrap().is_empty(),
+        "it has left"
+    );
+}
+
+pub async fn panics_and_timeouts_are_attempts(world: World) {
+    let site = real(&world);
+    let mut slow = kind("slow");
+    slow.timeout = Duration::from_millis(5);
+    let panics = site.stage(job("panics").max_attempts(2).unwrap()).await;
+    let hangs = site.stage(job("slow").max_attempts(2).unwrap()).await;
+    let worker = Worker::new(site.rowlock.clone())
+        .handle(kind("panics"), |job: ClaimedJob| async move {
+            assert!(job.attempt > 2, "attempt {} is no good", job.attempt);
+            Outcome::Done
+        })
+        .handle(slow, |_: ClaimedJob| std::future::pending());
+    run_once(worker).await;
+    for (id, kind, words) in [
+        (panics, ErrorKind::Panic, "attempt 1 is no good"),
+        (hangs, ErrorKind::Timeout, "longer than 5ms"),
+    ] {
+        let found = site.job(id).await;
+        assert_eq!((found.state, found.attempt), (JobState::Failed, 2));
+        assert_eq!(found.errors[0].kind, kind);
+        assert!(
+            found.errors[0].message.contains(words),
+            "{:?}",
+            found.errors
+        );
+    }
+}
+
+/// A worker whose handler says that it has begun and then waits for ever.
+struct Busy {
+    begun: mpsc::UnboundedReceiver<ClaimedJob>,
+    stopper: Stopper,
+    work: tokio::task::JoinHandle<rowlock::Result<Tally>>,
+}
+
+fn busy(site: &Site, options: Options) -> Busy {
+    let (begins, begun) = mpsc::unbounded_channel();
+    let stopper = Stopper::default();
+    let worker = Worker::new(site.rowlock.clone()).options(options).handle(
+        kind("mail"),
+        move |job: ClaimedJob| {
+            begins.send(job).unwrap();
+            std::future::pending()
+        },
+    );
+    #[expect(clippy::disallowed_methods, reason = "joined by the case")]
+    let work = tokio::spawn(worker.run(stopper.stop()));
+    Busy {
+        begun,
+        stopper,
+        work,
+    }
+}
+
+pub async fn a_cancel_request_stops_a_running_handler(world: World) {
+    let site = real(&world);
+    let id = site.stage(job("mail")).await;
+    let options = Options {
+        lease: Duration::from_millis(600),
+        ..Options::default()
+    };
+    let mut busy = busy(&site, options);
+    assert_eq!(busy.begun.recv().await.unwrap().id, id);
+    site.engine().cancel(vec![id]).await.unwrap();
+    // Its settle is the event: the bell rings for it, and only then the state is looked at.
+    let mut wakeups = site.engine().wakeups();
+    while site.state(id).await == JobState::Processing {
+        wakeups.next().await;
+    }
+    assert_eq!(site.state(id).await, JobState::Cancelled);
+    busy.stopper.ask();
+    busy.work.await.unwrap().unwrap();
+}
+
+pub async fn a_stopped_worker_gives_back_what_it_had_not_finished(world: World) {
+    let site = real(&world);
+    let ids = site.stage_many("mail", 20).await;
+    let mut busy = busy(&site, Options::default());
+    for _ in 0..8 {
+        busy.begun.recv().await.unwrap();
+    }
+    busy.stopper.ask();
+    busy.stopper.ask();
+    busy.work.await.unwrap().unwrap();
+    for id in ids {
+        let found = site.job(id).await;
+        assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
+    }
+    assert!(site.rowlock.operate().workers().await.unwrap().is_empty());
+}
+
+pub async fn a_worker_that_was_given_up_starts_again(world: World) {
+    let site = real(&world);
+    let id = site.stage(job("mail")).await;
+    let options = Options {
+        lease: Duration::from_millis(600),
+        ..Options::default()
+    };
+    let mut busy = busy(&site, options);
+    let first = busy.begun.recv().await.unwrap();
+    let workers = site.rowlock.operate().workers().await.unwrap();
+    // Somebody takes everything from it, as if it had been silent.
+    site.engine().leave(&workers[0].id).await.unwrap();
+    let second = busy.begun.recv().await.unwrap();
+    assert_eq!((first.id, second.id), (id, id));
+    assert_ne!(first.token, second.token);
+    busy.stopper.ask();
+    busy.stopper.ask();
+    let tally = busy.work.await.unwrap().unwrap();
+    assert_eq!(tally.lost, 0, "the dropped attempt settles nothing");
+    assert_eq!(site.job(id).await.attempt, 0);
+}
+
+pub async fn a_worker_wakes_for_a_job_of_another_process(world: World) {
+    let site = real(&world);
+    // Without a wake-up it would look again in an hour.
+    let options = Options {
+        poll: Duration::from_secs(3600),
+        ..Options::default()
+    };
+    let mut busy = busy(&site, options);
+    let mut client = world.home.client();
+    for _ in 0..5 {
+        client.stage_by_sql(&[("kind", "mail".into())]).unwrap();
+        busy.begun.recv().await.unwrap();
+    }
+    busy.stopper.ask();
+    busy.stopper.ask();
+    busy.work.await.unwrap().unwrap();
+}

@@ -1,0 +1,236 @@
+//! What a case has: a store of its own, a clock it moves, and short words for the journey.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rowlock::claim::{Claim, Claimed, ClaimedJob, WorkerId};
+use rowlock::clock::Clock;
+use rowlock::engine::Engine;
+use rowlock::job::{JobError, Token};
+use rowlock::settle::{Settled, Settlement, Verdict};
+use rowlock::{Enqueued, JobId, JobState, Name, NewJob, Outcome, Record, Rowlock};
+
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// An engine's side of a case. One per engine.
+pub trait Home: Send + Sync {
+    /// A new handle: connections and threads of its own.
+    fn open(&self, clock: Clock) -> Rowlock;
+    /// A connection of an application's, which stages in its own transaction.
+    fn client(&self) -> Box<dyn Client>;
+    /// Where the store is, for other processes.
+    fn url(&self) -> String;
+    /// What the engine has done so far, in units that don't depend on time.
+    fn steps(&self) -> u64;
+}
+
+/// An application that shares the database.
+pub trait Client {
+    fn begin(&mut self);
+    fn commit(&mut self);
+    fn rollback(&mut self);
+    /// Stages through the library's call.
+    fn stage(&mut self, job: &NewJob) -> rowlock::Result<Enqueued>;
+    /// Stages as any language would, without the library; fields by name.
+    fn stage_by_sql(&mut self, fields: &[(&str, Field)]) -> Result<(), String>;
+    /// Runs a statement of the application's.
+    fn execute(&mut self, sql: &str);
+    /// The integrity check of the store itself.
+    fn integrity(&mut self) -> String;
+}
+
+/// A value in plain SQL.
+#[derive(Debug, Clone)]
+pub enum Field {
+    Text(String),
+    Bytes(Vec<u8>),
+    Int(i64),
+}
+
+impl From<&str> for Field {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+#[derive(Clone)]
+pub struct World {
+    pub home: Arc<dyn Home>,
+    pub clock: Clock,
+}
+
+impl World {
+    /// The clock starts far ahead, so that whatever a database stamps by itself is due.
+    pub fn new(home: Arc<dyn Home>) -> Self {
+        let clock = Clock::manual("2100-01-01T00:00:00Z".parse().unwrap());
+        Self { home, clock }
+    }
+
+    /// A handle with connections of its own.
+    pub fn open(&self) -> Site {
+        self.open_with(self.clock.clone())
+    }
+
+    pub fn open_with(&self, clock: Clock) -> Site {
+        let rowlock = self.home.open(clock);
+        Site { rowlock }
+    }
+
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(by).unwrap();
+    }
+}
+
+/// A handle with short words.
+#[derive(Clone)]
+pub struct Site {
+    pub rowlock: Rowlock,
+}
+
+pub fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+pub fn job(kind: &str) -> NewJob {
+    NewJob::new(kind).unwrap()
+}
+
+impl Site {
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        self.rowlock.engine()
+    }
+
+    pub async fn stage(&self, job: NewJob) -> JobId {
+        self.rowlock.enqueue(job).await.unwrap().id.unwrap()
+    }
+
+    pub async fn stage_many(&self, kind: &str, n: usize) -> Vec<JobId> {
+        let mut ids = Vec::with_capacity(n);
+        for part in (0..n).collect::<Vec<_>>().chunks(10_000) {
+            let jobs = part.iter().map(|_| job(kind)).collect();
+            let answers = self.rowlock.enqueue_many(jobs).await.unwrap();
+            ids.extend(answers.into_iter().map(|answer| answer.id.unwrap()));
+        }
+        ids
+    }
+
+    pub async fn join(&self) -> WorkerId {
+        let worker = WorkerId::random("test").unwrap();
+        self.engine().join(&worker, LEASE).await.unwrap();
+        worker
+    }
+
+    pub async fn beat(
+        &self,
+        worker: &WorkerId,
+        held: &[Token],
+    ) -> rowlock::Result<rowlock::claim::Heartbeat> {
+        self.engine().heartbeat(worker, held.to_vec()).await
+    }
+
+    pub async fn claim(&self, worker: &WorkerId, kinds: &[&str], limit: usize) -> Vec<ClaimedJob> {
+        self.claimed(wanted(worker, kinds, limit)).await.jobs
+    }
+
+    pub async fn claim_suspect(&self, worker: &WorkerId, kinds: &[&str]) -> Vec<ClaimedJob> {
+        let claim = Claim {
+            suspect: true,
+            ..wanted(worker, kinds, 1)
+        };
+        self.claimed(claim).await.jobs
+    }
+
+    pub async fn claimed(&self, claim: Claim) -> Claimed {
+        self.engine().claim(claim).await.unwrap()
+    }
+
+    /// The one job that is due.
+    pub async fn claim_one(&self, worker: &WorkerId, kinds: &[&str]) -> ClaimedJob {
+        let mut jobs = self.claim(worker, kinds, 1).await;
+        jobs.pop().expect("a due job")
+    }
+
+    pub async fn settle(&self, job: &ClaimedJob, verdict: Verdict) -> Settled {
+        let settlement = Settlement {
+            id: job.id,
+            token: job.token,
+            verdict,
+            started_at: None,
+        };
+        self.engine().settle(vec![settlement]).await.unwrap()[0]
+    }
+
+    /// What a worker does with a handler's outcome.
+    pub async fn finish(&self, job: &ClaimedJob, outcome: Outcome) -> Settled {
+        let verdict = rowlock::settle::verdict(job, outcome, self.rowlock.clock().now());
+        self.settle(job, verdict).await
+    }
+
+    pub async fn job(&self, id: JobId) -> Record {
+        let found = self.rowlock.operate().job(id).await.unwrap();
+        found.unwrap_or_else(|| panic!("job {id} is missing"))
+    }
+
+    pub async fn state(&self, id: JobId) -> JobState {
+        self.job(id).await.state
+    }
+
+    pub async fn is_gone(&self, id: JobId) -> bool {
+        self.rowlock.operate().job(id).await.unwrap().is_none()
+    }
+
+    /// Lets `time` pass while this observer samples often and `living` beat.
+    pub async fn observe(
+        &self,
+        world: &World,
+        time: Duration,
+        living: &[(&Site, &WorkerId, &[Token])],
+    ) -> usize {
+        let step = LEASE / 6;
+        let mut dead = 0;
+        let mut passed = Duration::ZERO;
+        dead += self.engine().expire().await.unwrap().workers.len();
+        while passed < time {
+            world.advance(step);
+            passed += step;
+            for (site, worker, held) in living {
+                site.beat(worker, held).await.unwrap();
+            }
+            dead += self.engine().expire().await.unwrap().workers.len();
+        }
+        dead
+    }
+}
+
+pub fn wanted(worker: &WorkerId, kinds: &[&str], limit: usize) -> Claim {
+    Claim {
+        worker: worker.clone(),
+        token: Token::random().unwrap(),
+        kinds: kinds.iter().map(|kind| name(kind)).collect(),
+        queues: Vec::new(),
+        limit,
+        caps: BTreeMap::new(),
+        suspect: false,
+    }
+}
+
+pub fn error(job: &ClaimedJob, world: &World) -> JobError {
+    JobError::new(
+        job.attempt,
+        world.clock.now(),
+        rowlock::job::ErrorKind::Error,
+        "boom",
+    )
+}
+
+pub fn failed() -> Outcome {
+    Outcome::Retry {
+        error: "boom".to_owned(),
+        after: None,
+    }
+}
+
+pub fn ids(jobs: &[ClaimedJob]) -> Vec<JobId> {
+    jobs.iter().map(|job| job.id).collect()
+}

@@ -1,0 +1,148 @@
+//! Mutants: each takes one safeguard out; the cases it names must notice.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use rowlock::hooks::Mutant;
+
+use crate::plain;
+
+fn folder() -> PathBuf {
+    rowlock_testbed::repository().join("crates/rowlock/tests/mutants")
+}
+
+fn all() -> Vec<(PathBuf, Mutant)> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .collect();
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mutant =
+            toml::from_str(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+        (path, mutant)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().unwrap().to_string_lossy().into_owned()
+}
+
+/// What one run of a case came to.
+#[derive(Clone, Copy, PartialEq)]
+enum Run {
+    Passed,
+    Failed,
+    /// The statement itself didn't run: such a mutant proves nothing.
+    Broken,
+}
+
+/// Runs one case of this binary.
+fn run(case: &str, mutant: Option<&Path>) -> Run {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", case, "--test-threads", "1"])
+        .env_remove("ROWLOCK_MUTANT")
+        .stdin(Stdio::null());
+    if let Some(path) = mutant {
+        command.env("ROWLOCK_MUTANT", path);
+    }
+    let (passed, told) = finish(command);
+    assert!(
+        told.is_empty() || told.contains("1 passed") || told.contains("1 failed"),
+        "there is no case {case}: {told}"
+    );
+    match passed {
+        true => Run::Passed,
+        false if told.contains("Bug(") => Run::Broken,
+        false => Run::Failed,
+    }
+}
+
+/// Longer than any case takes: a mutant that makes a case hang is noticed too.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Whether it ended well, and what it said; nothing when it had to be ended.
+fn finish(mut command: Command) -> (bool, String) {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let (sender, told) = std::sync::mpsc::channel();
+    let reader = std::thread::Builder::new().spawn(move || {
+        let mut text = String::new();
+        // The pipe closes with the process.
+        let _ = stdout.read_to_string(&mut text);
+        let _ = sender.send(text);
+    });
+    reader.unwrap();
+    match told.recv_timeout(DEADLINE) {
+        Ok(text) => (child.wait().unwrap().success(), text),
+        Err(_) => {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            (false, String::new())
+        }
+    }
+}
+
+/// `suite judge [--quick]`: a line for each case and mutant; fails if one survives.
+pub fn judge(arguments: &[String]) -> ExitCode {
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let mut survived = 0;
+    let mut judged = 0;
+    for (path, mutant) in all() {
+        if quick && !mutant.quick {
+            continue;
+        }
+        for case in &mutant.caught_by {
+            let verdict = match (run(case, Some(&path)), run(case, None)) {
+                (Run::Failed, Run::Passed) => "caught",
+                (Run::Passed, _) => "SURVIVED",
+                (Run::Broken, _) => "BROKEN",
+                (Run::Failed, _) => "FAILS ANYWAY",
+            };
+            judged += 1;
+            survived += usize::from(verdict != "caught");
+            println!("{verdict:<9} {:<34} {case}", name(&path));
+        }
+    }
+    println!("{} of {judged} caught", judged - survived);
+    match survived {
+        0 if judged > 0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+pub fn trials() -> Vec<Trial> {
+    vec![plain(
+        "mutants::every_mutant_changes_something_and_names_cases",
+        every_mutant_changes_something_and_names_cases,
+    )]
+}
+
+fn every_mutant_changes_something_and_names_cases() {
+    let mutants = all();
+    assert!(!mutants.is_empty());
+    for (path, mutant) in mutants {
+        let name = name(&path);
+        assert!(!mutant.about.is_empty(), "{name}");
+        assert!(!mutant.caught_by.is_empty(), "{name}");
+        assert_ne!(
+            mutant.switch.is_some(),
+            !mutant.edits.is_empty(),
+            "{name} needs a switch or edits"
+        );
+        for edit in &mutant.edits {
+            assert_ne!(edit.find, edit.put, "{name}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! SQLite's side of the cases.
+
+use rowlock::clock::Clock;
+use rowlock::engine::sqlite::{Address, Sqlite, migrate_up};
+use rowlock::{Enqueued, NewJob, Rowlock};
+use rowlock_testbed::TempDir;
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+use crate::conformance::world::{Client, Field, Home};
+
+/// A file of its own for each case.
+pub struct File {
+    folder: TempDir,
+}
+
+impl File {
+    pub fn new() -> Self {
+        let home = Self {
+            folder: rowlock_testbed::folder(),
+        };
+        migrate_up(&home.address(), &Clock::system()).unwrap();
+        home
+    }
+
+    pub fn address(&self) -> Address {
+        Address::parse(&self.url()).unwrap()
+    }
+
+    pub fn connect(&self) -> Connection {
+        let connection = Connection::open(self.address().path).unwrap();
+        connection
+            .busy_timeout(std::time::Duration::from_secs(30))
+            .unwrap();
+        connection
+    }
+}
+
+impl Home for File {
+    fn open(&self, clock: Clock) -> Rowlock {
+        Rowlock::with(Sqlite::open(self.address(), clock.clone()).unwrap(), clock)
+    }
+
+    fn client(&self) -> Box<dyn Client> {
+        Box::new(Application(self.connect()))
+    }
+
+    fn url(&self) -> String {
+        format!("sqlite:{}", self.folder.path().join("jobs.db").display())
+    }
+
+    fn steps(&self) -> u64 {
+        rowlock::hooks::sqlite_steps()
+    }
+}
+
+struct Application(Connection);
+
+impl Client for Application {
+    fn begin(&mut self) {
+        self.execute("BEGIN IMMEDIATE");
+    }
+
+    fn commit(&mut self) {
+        self.execute("COMMIT");
+    }
+
+    fn rollback(&mut self) {
+        self.execute("ROLLBACK");
+    }
+
+    fn stage(&mut self, job: &NewJob) -> rowlock::Result<Enqueued> {
+        rowlock::enqueue_blocking(&self.0, job)
+    }
+
+    fn stage_by_sql(&mut self, fields: &[(&str, Field)]) -> Result<(), String> {
+        let columns: Vec<&str> = fields.iter().map(|(column, _)| *column).collect();
+        let marks = vec!["?"; fields.len()];
+        let sql = format!(
+            "INSERT INTO rowlock_enqueue ({}) VALUES ({})",
+            columns.join(", "),
+            marks.join(", ")
+        );
+        let values = fields.iter().map(|(_, value)| match value {
+            Field::Text(text) => Value::Text(text.clone()),
+            Field::Bytes(bytes) => Value::Blob(bytes.clone()),
+            Field::Int(n) => Value::Integer(*n),
+        });
+        let inserted = self.0.execute(&sql, rusqlite::params_from_iter(values));
+        inserted.map(|_| ()).map_err(|why| why.to_string())
+    }
+
+    fn execute(&mut self, sql: &str) {
+        self.0.execute_batch(sql).unwrap();
+    }
+
+    fn integrity(&mut self) -> String {
+        self.0
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap()
+    }
+}

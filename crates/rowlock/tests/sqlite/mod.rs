@@ -1,0 +1,56 @@
+//! What only SQLite has: the application's own file, the schema, threads.
+
+mod golden;
+pub mod home;
+mod own_file;
+mod schema;
+
+use libtest_mimic::Trial;
+
+use crate::plain;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        plain(
+            "sqlite_file::beside_a_foreign_schema_nothing_of_it_is_touched",
+            own_file::beside_a_foreign_schema_nothing_of_it_is_touched,
+        ),
+        plain(
+            "sqlite_file::the_applications_transaction_commits_both_or_neither",
+            own_file::the_applications_transaction_commits_both_or_neither,
+        ),
+        plain(
+            "sqlite_file::an_attached_file_is_refused_with_the_remedy",
+            own_file::an_attached_file_is_refused_with_the_remedy,
+        ),
+        plain(
+            "sqlite_file::a_commit_waits_for_the_disk_unless_told_otherwise",
+            own_file::a_commit_waits_for_the_disk_unless_told_otherwise,
+        ),
+        plain("sqlite_schema::is_as_recorded", golden::is_as_recorded),
+        plain(
+            "sqlite_schema::migrating_twice_changes_nothing",
+            schema::migrating_twice_changes_nothing,
+        ),
+        plain(
+            "sqlite_schema::rival_migrations_apply_once",
+            schema::rival_migrations_apply_once,
+        ),
+        plain(
+            "sqlite_schema::a_newer_schema_is_refused",
+            schema::a_newer_schema_is_refused,
+        ),
+        plain(
+            "sqlite_schema::a_changed_migration_is_refused",
+            schema::a_changed_migration_is_refused,
+        ),
+        plain(
+            "sqlite_schema::a_file_without_tables_is_refused_with_the_remedy",
+            schema::a_file_without_tables_is_refused_with_the_remedy,
+        ),
+        plain(
+            "sqlite_schema::bytes_that_are_no_database_are_refused",
+            schema::bytes_that_are_no_database_are_refused,
+        ),
+    ]
+}

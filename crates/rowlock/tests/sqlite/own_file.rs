@@ -1,0 +1,134 @@
+//! The application's own file: our tables beside a foreign schema.
+
+use rowlock::clock::Clock;
+use rowlock::engine::sqlite::{Address, Sqlite, migrate_up};
+use rowlock::{Error, NewJob, Rowlock};
+use rusqlite::Connection;
+
+use super::home::File;
+
+fn application() -> (rowlock_testbed::TempDir, Address, Connection) {
+    let folder = rowlock_testbed::folder();
+    let path = folder.path().join("app.db");
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL;
+             PRAGMA user_version = 42;
+             PRAGMA application_id = 4711;
+             CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT);
+             CREATE VIEW names AS SELECT name FROM users;
+             INSERT INTO users (name) VALUES ('ada');",
+        )
+        .unwrap();
+    let address = Address::parse(&format!("sqlite:{}", path.display())).unwrap();
+    (folder, address, connection)
+}
+
+fn number(connection: &Connection, sql: &str) -> i64 {
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+pub fn beside_a_foreign_schema_nothing_of_it_is_touched() {
+    let (_folder, address, connection) = application();
+    let foreign = "SELECT count(*) FROM sqlite_master WHERE name NOT LIKE 'rowlock%' AND name NOT LIKE 'sqlite%'";
+    let before = number(&connection, foreign);
+    migrate_up(&address, &Clock::system()).unwrap();
+    let rowlock = Rowlock::with(
+        Sqlite::open(address, Clock::system()).unwrap(),
+        Clock::system(),
+    );
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime
+        .block_on(rowlock.enqueue(NewJob::new("mail").unwrap()))
+        .unwrap();
+    drop(rowlock);
+    assert_eq!(number(&connection, "PRAGMA user_version"), 42);
+    assert_eq!(number(&connection, "PRAGMA application_id"), 4711);
+    assert_eq!(number(&connection, foreign), before);
+    assert_eq!(number(&connection, "SELECT count(*) FROM users"), 1);
+    assert_eq!(number(&connection, "SELECT count(*) FROM rowlock_jobs"), 1);
+    assert_eq!(
+        number(
+            &connection,
+            "SELECT count(*) FROM sqlite_master WHERE tbl_name NOT LIKE 'rowlock\\_%' ESCAPE '\\' AND name LIKE '%rowlock%'"
+        ),
+        0,
+        "everything of ours carries the prefix"
+    );
+}
+
+pub fn the_applications_transaction_commits_both_or_neither() {
+    let (_folder, address, mut connection) = application();
+    migrate_up(&address, &Clock::system()).unwrap();
+    let counts = |connection: &Connection| {
+        (
+            number(connection, "SELECT count(*) FROM users"),
+            number(connection, "SELECT count(*) FROM rowlock_jobs"),
+        )
+    };
+    for commit in [false, true] {
+        let tx = connection.transaction().unwrap();
+        tx.execute("INSERT INTO users (name) VALUES ('grace')", [])
+            .unwrap();
+        let answer = rowlock::enqueue_blocking(&tx, &NewJob::new("welcome").unwrap()).unwrap();
+        assert!(answer.id.is_some());
+        tx.execute(
+            "INSERT INTO rowlock_enqueue (kind, payload) VALUES ('audit', '{}')",
+            [],
+        )
+        .unwrap();
+        if commit {
+            tx.commit().unwrap();
+            assert_eq!(counts(&connection), (2, 2));
+        } else {
+            tx.rollback().unwrap();
+            assert_eq!(counts(&connection), (1, 0));
+        }
+    }
+    // A refused batch takes nothing of the caller's along.
+    connection
+        .execute_batch("INSERT INTO rowlock_kind (kind, key_fields) VALUES ('keyed', '[\"to\"]')")
+        .unwrap();
+    let tx = connection.transaction().unwrap();
+    tx.execute("INSERT INTO users (name) VALUES ('joan')", [])
+        .unwrap();
+    let jobs = [
+        NewJob::new("welcome").unwrap(),
+        NewJob::new("keyed").unwrap(),
+    ];
+    let refused = rowlock::enqueue_many_blocking(&tx, &jobs);
+    assert!(
+        matches!(refused, Err(Error::InvalidAt { index: 1, .. })),
+        "{refused:?}"
+    );
+    tx.commit().unwrap();
+    assert_eq!(counts(&connection), (3, 2));
+}
+
+pub fn an_attached_file_is_refused_with_the_remedy() {
+    let (_folder, _, connection) = application();
+    let jobs = File::new();
+    let path = jobs.address().path;
+    connection
+        .execute("ATTACH ?1 AS jobs", [path.to_str().unwrap()])
+        .unwrap();
+    let refused = rowlock::enqueue_blocking(&connection, &NewJob::new("mail").unwrap());
+    let Err(Error::Schema(why)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(why.contains("url = \"sqlite:app.db\""), "{why}");
+    assert_eq!(
+        number(&connection, "SELECT count(*) FROM jobs.rowlock_jobs"),
+        0
+    );
+}
+
+/// Counts the syncs of one commit by what SQLite says it will do; the power cut itself is tested
+/// with a real file system.
+pub fn a_commit_waits_for_the_disk_unless_told_otherwise() {
+    let full = Address::parse("sqlite:x.db").unwrap();
+    assert_eq!(full.synchronous.as_str(), "FULL");
+    let normal = Address::parse("sqlite:x.db?synchronous=normal").unwrap();
+    assert_eq!(normal.synchronous.as_str(), "NORMAL");
+}
