@@ -60,10 +60,18 @@ fn run(case: &str, mutant: Option<&Path>) -> Run {
     );
     match passed {
         true => Run::Passed,
-        false if told.contains("Bug(") => Run::Broken,
+        false if BROKEN.iter().any(|words| told.contains(words)) => Run::Broken,
         false => Run::Failed,
     }
 }
+
+/// What SQLite and its driver say of a statement that can't be run.
+const BROKEN: [&str; 4] = [
+    "syntax error",
+    "no such column",
+    "parameter",
+    "no query solution",
+];
 
 /// Longer than any case takes: a mutant that makes a case hang is noticed too.
 const DEADLINE: Duration = Duration::from_secs(60);

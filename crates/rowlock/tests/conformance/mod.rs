@@ -121,8 +121,11 @@ cases! {
         a_worker_wakes_for_a_job_of_another_process;
 }
 
+/// Makes a store of its own for a case.
+type Build = fn() -> Arc<dyn Home>;
+
 /// One line per engine.
-fn engines() -> Vec<(&'static str, fn() -> Arc<dyn Home>)> {
+fn engines() -> Vec<(&'static str, Build)> {
     vec![("sqlite", || Arc::new(crate::sqlite::home::File::new()))]
 }
 
