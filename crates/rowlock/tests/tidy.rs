@@ -29,6 +29,10 @@ pub fn trials() -> Vec<Trial> {
             the_diagram_is_the_table_of_moves,
         ),
         plain("tidy::the_traits_stay_small", the_traits_stay_small),
+        plain(
+            "tidy::every_case_that_a_promise_names_exists",
+            every_case_that_a_promise_names_exists,
+        ),
     ]
 }
 
@@ -214,6 +218,24 @@ fn the_traits_stay_small() {
         assert!(
             methods > 0 && methods <= most,
             "{name} has {methods} methods"
+        );
+    }
+}
+
+fn every_case_that_a_promise_names_exists() {
+    let page = std::fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let mut cases: BTreeSet<String> = crate::conformance::names().map(str::to_owned).collect();
+    cases.extend(
+        crate::sqlite::trials()
+            .iter()
+            .map(|trial| trial.name().to_owned()),
+    );
+    let named: Vec<&str> = page.split('`').filter(|word| word.contains("::")).collect();
+    assert!(named.len() > 10, "the page names its cases");
+    for case in named {
+        assert!(
+            cases.contains(case),
+            "docs/guarantees.md names {case}, which doesn't exist"
         );
     }
 }

@@ -129,6 +129,11 @@ fn engines() -> Vec<(&'static str, Build)> {
     vec![("sqlite", || Arc::new(crate::sqlite::home::File::new()))]
 }
 
+/// The names of the cases, without an engine.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|(name, _)| *name)
+}
+
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for (engine, home) in engines() {
