@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn refused(text: &str) -> String {
@@ -89,5 +91,67 @@ fn a_part_that_this_version_lacks_says_so() {
         "[handlers.a]\nhttp = \"x\"",
     ] {
         assert!(refused(part).contains("doesn't have yet"), "{part}");
+    }
+}
+
+/// Every key the file knows, with a value that is right for it.
+const KNOWN: &[(&str, &str, &str)] = &[
+    ("", "url", "\"sqlite:x.db\""),
+    ("worker", "concurrency", "3"),
+    ("worker", "lease", "\"10s\""),
+    ("worker", "grace", "\"1m\""),
+    ("worker", "poll", "\"1s\""),
+    ("queues.mail", "concurrency", "2"),
+    ("retention", "completed", "\"1d\""),
+    ("limits", "payload", "\"64KiB\""),
+    ("limits", "errors_kept", "5"),
+    ("handlers.a", "builtin", "\"noop\""),
+    ("handlers.a", "timeout", "\"1s\""),
+    ("handlers.a", "queue", "\"mail\""),
+    ("handlers.a", "priority", "-3"),
+    ("handlers.a", "max_attempts", "3"),
+    ("handlers.a", "key", "[\"to\"]"),
+    ("handlers.a", "unique_until", "\"start\""),
+];
+
+fn file(section: &str, key: &str, value: &str) -> String {
+    match section {
+        "" => format!("{key} = {value}\n"),
+        _ => format!("[{section}]\n{key} = {value}\n"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_strange_to_be_refused_with_its_file(text in "\\PC{0,60}(\n\\PC{0,20}){0,3}") {
+        if let Err(why) = Config::parse(&text, "rowlock.toml") {
+            prop_assert!(why.to_string().starts_with("rowlock.toml"), "{}", why);
+        }
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_by_its_name_and_line(
+        (section, key, value) in prop::sample::select(KNOWN),
+        at in any::<prop::sample::Index>(),
+    ) {
+        prop_assert!(Config::parse(&file(section, key, value), "f").is_ok());
+        let mut wrong = key.to_owned();
+        wrong.remove(at.index(key.len()));
+        prop_assume!(!wrong.is_empty() && !wrong.starts_with('_'));
+        let why = Config::parse(&file(section, &wrong, value), "f").unwrap_err().to_string();
+        let line = if section.is_empty() { 1 } else { 2 };
+        let start = format!("f:{line}: unknown key `{wrong}`: did you mean `");
+        prop_assert!(why.starts_with(&start), "{}", why);
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_refused_with_its_line(
+        (section, key, _) in prop::sample::select(KNOWN),
+        value in prop::sample::select(vec!["true", "1.5", "{ a = 1 }", "[[1]]", "\"\"", "-1000000"]),
+    ) {
+        let why = Config::parse(&file(section, key, value), "f");
+        prop_assume!(!(key == "url" && value == "\"\""));
+        prop_assert!(why.is_err(), "{} = {}", key, value);
+        prop_assert!(why.unwrap_err().to_string().starts_with("f"));
     }
 }

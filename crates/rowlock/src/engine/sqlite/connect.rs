@@ -149,7 +149,16 @@ pub(super) fn open(address: &Address, create: Create) -> Result<Connection> {
 fn settings(connection: &mut Connection, address: &Address) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.pragma_update(None, "synchronous", address.synchronous.as_str())?;
+    #[cfg_attr(
+        not(feature = "test-hooks"),
+        expect(unused_mut, reason = "for mutants")
+    )]
+    let mut synchronous = address.synchronous;
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("commit.full_sync") {
+        synchronous = Synchronous::Normal;
+    }
+    connection.pragma_update(None, "synchronous", synchronous.as_str())?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     write_ahead(connection)?;
     #[cfg(feature = "test-hooks")]
@@ -178,6 +187,21 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the connection is set to.
+pub(super) fn durability(connection: &Connection) -> Result<(String, Synchronous)> {
+    let ask = || {
+        let mode = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        Ok((mode, level))
+    };
+    let (mode, level) = ask().map_err(|why| map(why, "asking for the settings"))?;
+    match level {
+        1 => Ok((mode, Synchronous::Normal)),
+        2 => Ok((mode, Synchronous::Full)),
+        other => Err(Error::Bug(format!("synchronous is {other}"))),
+    }
 }
 
 fn in_file(error: Error, address: &Address) -> Error {

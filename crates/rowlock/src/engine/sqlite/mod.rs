@@ -133,6 +133,15 @@ impl Sqlite {
         &self.address
     }
 
+    /// How the writer really commits, asked of SQLite itself: the journal's mode, and whether a
+    /// commit waits for the disk.
+    ///
+    /// # Errors
+    /// Whatever the database answers.
+    pub async fn durability(&self) -> Result<(String, Synchronous)> {
+        self.write(false, connect::durability).await
+    }
+
     async fn write<T: Send + 'static>(
         &self,
         rings: bool,
