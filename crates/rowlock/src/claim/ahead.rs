@@ -14,6 +14,8 @@ pub struct Ahead {
 }
 
 const WINDOW: Duration = Duration::from_secs(1);
+/// Jobs that finish so close together are one entry: the window stays short at any rate.
+const STEP: Duration = Duration::from_millis(20);
 /// `WINDOW` over the 200 ms that may lie ready.
 const SHARE: usize = 5;
 
@@ -30,7 +32,10 @@ impl Ahead {
 
     /// Notes that jobs have finished.
     pub fn finished(&mut self, now: Elapsed, jobs: usize) {
-        self.finished.push_back((now, jobs));
+        match self.finished.back_mut() {
+            Some((since, sum)) if now.saturating_sub(*since) < STEP => *sum += jobs,
+            _ => self.finished.push_back((now, jobs)),
+        }
         self.forget(now);
     }
 

@@ -21,6 +21,9 @@ use crate::job::{JobId, Name, Token};
 use crate::reconcile;
 use crate::settle::{Group, Settled, Settlement, Verdict};
 
+/// How long the last verdicts of a stopping worker may take to be written.
+const LAST_ACKS: Duration = Duration::from_secs(5);
+
 pub(super) struct Shift {
     engine: Arc<dyn Engine>,
     clock: Clock,
@@ -108,20 +111,19 @@ impl Shift {
             self.clock.clone(),
             self.options.lease,
         );
-        let looking_after = async {
-            upkeep.await;
-        };
         let worked = tokio::select! {
             worked = self.serve(&settling, &mut settled, &mut endings, &mut stop) => worked,
-            () = looking_after => Ok(()),
+            () = upkeep => Ok(()),
         };
         self.finish(&settling, &mut settled, &mut endings, &mut stop)
             .await;
         drop(settling);
-        // Answers that come during the join are counted below.
-        tokio::select! {
-            () = side.join() => {}
-            () = stop.asked_twice(), if self.local.held() > 0 => {}
+        // What has finished is worth a wait, but not for ever: without the store it runs again.
+        if self.clock.timeout(LAST_ACKS, side.join()).await.is_none() {
+            tracing::error!(
+                jobs = self.local.held(),
+                "verdicts could not be written, these jobs run again"
+            );
         }
         while let Ok(answers) = settled.try_recv() {
             self.count(&answers);
@@ -201,7 +203,10 @@ impl Shift {
             };
             let Some(handler) = self.handlers.get(&job.kind).cloned() else {
                 tracing::error!(job = %job.id, kind = %job.kind, "claimed a kind without a handler");
-                return;
+                let back = settlement(&job, Verdict::Release);
+                // The receiver lives as long as this shift.
+                let _ = self.ended.send((job, Some(back)));
+                continue;
             };
             let (orders, inbox) = oneshot::channel();
             let attempt = Attempt {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 
 use super::error::map;
 use super::row;
-use super::settle::{again, execute, finish};
+use super::settle::{Terms, again, execute, finish};
 use super::stage::json;
 use super::statements::sql;
 use crate::claim::{Expired, Heartbeat, Observer, WorkerId};
@@ -91,7 +91,7 @@ pub(super) fn expire(
     connection: &Connection,
     observer: &mut Observer,
     elapsed: Elapsed,
-    now: Timestamp,
+    terms: Terms,
 ) -> Result<Expired> {
     let samples = sample(connection)?;
     let beats: Vec<_> = samples
@@ -107,7 +107,7 @@ pub(super) fn expire(
     if crate::hooks::switched_off("expire.by_counter") {
         dead = samples
             .iter()
-            .filter(|sample| clock::add(sample.seen_at, sample.lease) < now)
+            .filter(|sample| clock::add(sample.seen_at, sample.lease) < terms.now)
             .map(|sample| sample.worker.clone())
             .collect();
     }
@@ -116,7 +116,7 @@ pub(super) fn expire(
         .iter()
         .filter(|sample| dead.contains(&sample.worker))
     {
-        give_back(connection, sample, now, &mut expired)?;
+        give_back(connection, sample, terms, &mut expired)?;
         execute(connection, sql!("leave"), [sample.worker.as_str()])?;
     }
     expired.workers = dead;
@@ -176,13 +176,13 @@ fn held(connection: &Connection, worker: &WorkerId) -> Result<Vec<Held>> {
 fn give_back(
     connection: &Connection,
     dead: &Sample,
-    now: Timestamp,
+    terms: Terms,
     expired: &mut Expired,
 ) -> Result<()> {
     for job in held(connection, &dead.worker)? {
         let settlement = &job.settlement;
         if job.cancel_requested {
-            finish(connection, settlement, JobState::Cancelled, None, now)?;
+            finish(connection, settlement, JobState::Cancelled, None, terms)?;
             expired.ended += 1;
             continue;
         }
@@ -191,17 +191,23 @@ fn give_back(
         #[cfg(feature = "test-hooks")]
         let pays = pays || crate::hooks::switched_off("expire.give_attempts_back");
         if !pays {
-            again(connection, settlement, None, true, Some(true), None)?;
+            again(connection, settlement, None, true, Some(true), None, terms)?;
             expired.returned += 1;
             continue;
         }
         let why = format!("worker {} died while it ran this job", dead.worker);
-        let error = JobError::new(job.attempt, now, ErrorKind::Lease, &why);
+        let error = JobError::new(job.attempt, terms.now, ErrorKind::Lease, &why);
         if job.attempt >= job.max_attempts {
-            finish(connection, settlement, JobState::Failed, Some(&error), now)?;
+            finish(
+                connection,
+                settlement,
+                JobState::Failed,
+                Some(&error),
+                terms,
+            )?;
             expired.ended += 1;
         } else {
-            let at = clock::add(now, job.backoff.wait_with_jitter(job.attempt));
+            let at = clock::add(terms.now, job.backoff.wait_with_jitter(job.attempt));
             again(
                 connection,
                 settlement,
@@ -209,6 +215,7 @@ fn give_back(
                 false,
                 Some(true),
                 Some(&error),
+                terms,
             )?;
             expired.returned += 1;
         }

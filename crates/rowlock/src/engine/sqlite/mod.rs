@@ -30,6 +30,7 @@ use rusqlite::Connection;
 
 use self::connect::Create;
 use self::desk::{Desk, Lane};
+use self::settle::Terms;
 use self::watch::Watch;
 use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Filter, Operate};
 use super::{QueueRow, Stats, Wakeups, WorkerRow};
@@ -51,6 +52,7 @@ pub struct Sqlite {
     observer: Arc<Mutex<Observer>>,
     turn: AtomicUsize,
     was_idle: AtomicBool,
+    errors_kept: i64,
 }
 
 impl std::fmt::Debug for Sqlite {
@@ -124,7 +126,15 @@ impl Sqlite {
             observer: Arc::default(),
             turn: AtomicUsize::new(0),
             was_idle: AtomicBool::new(false),
+            errors_kept: 10,
         })
+    }
+
+    /// Keeps so many errors of a job instead of ten.
+    #[must_use]
+    pub fn keep_errors(mut self, errors: usize) -> Self {
+        self.errors_kept = i64::try_from(errors).unwrap_or(i64::MAX);
+        self
     }
 
     /// Where the store is.
@@ -225,13 +235,13 @@ impl Engine for Sqlite {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
-        let clock = self.clock.clone();
-        let rings = true;
-        self.write(rings, move |on| {
+        let (clock, errors_kept) = (self.clock.clone(), self.errors_kept);
+        self.write(true, move |on| {
             let now = clock.now();
+            let terms = Terms { now, errors_kept };
             settlements
                 .iter()
-                .map(|each| settle::settle(on, each, now))
+                .map(|each| settle::settle(on, each, terms))
                 .collect()
         })
         .await
@@ -243,10 +253,13 @@ impl Engine for Sqlite {
     }
 
     async fn expire(&self) -> Result<Expired> {
-        let (clock, observer) = (self.clock.clone(), Arc::clone(&self.observer));
+        let (clock, errors_kept) = (self.clock.clone(), self.errors_kept);
+        let observer = Arc::clone(&self.observer);
         self.write(true, move |on| {
             let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
-            lease::expire(on, &mut observer, clock.elapsed(), clock.now())
+            let now = clock.now();
+            let terms = Terms { now, errors_kept };
+            lease::expire(on, &mut observer, clock.elapsed(), terms)
         })
         .await
     }

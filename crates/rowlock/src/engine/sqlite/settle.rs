@@ -12,19 +12,25 @@ use crate::error::{Error, Result};
 use crate::job::{JobError, JobId, JobState};
 use crate::settle::{Settled, Settlement, Verdict};
 
-/// How many errors a job keeps; the oldest go first.
-pub(super) const ERRORS_KEPT: i64 = 10;
+/// When a verdict is applied, and how many errors a job keeps; the oldest go first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) now: Timestamp,
+    pub(super) errors_kept: i64,
+}
 
 /// One verdict. Every statement matches id and token.
 pub(super) fn settle(
     connection: &Connection,
     settlement: &Settlement,
-    now: Timestamp,
+    terms: Terms,
 ) -> Result<Settled> {
     let finish =
-        |state, error: Option<&JobError>| finish(connection, settlement, state, error, now);
+        |state, error: Option<&JobError>| finish(connection, settlement, state, error, terms);
     let again = |at, given_back, suspect, error| {
-        again(connection, settlement, at, given_back, suspect, error)
+        again(
+            connection, settlement, at, given_back, suspect, error, terms,
+        )
     };
     let moved = match &settlement.verdict {
         Verdict::Done | Verdict::NotNeeded => finish(JobState::Completed, None),
@@ -47,7 +53,7 @@ pub(super) fn finish(
     settlement: &Settlement,
     state: JobState,
     error: Option<&JobError>,
-    now: Timestamp,
+    terms: Terms,
 ) -> Result<bool> {
     let kept = execute(
         connection,
@@ -56,10 +62,10 @@ pub(super) fn finish(
             settlement.id.0,
             settlement.token.get(),
             state.as_str(),
-            now.as_millisecond(),
+            terms.now.as_millisecond(),
             settlement.started_at.map(Timestamp::as_millisecond),
             error.map(json).transpose()?,
-            ERRORS_KEPT,
+            terms.errors_kept,
         ],
     )?;
     if kept {
@@ -84,6 +90,7 @@ pub(super) fn again(
     attempt_given_back: bool,
     suspect: Option<bool>,
     error: Option<&JobError>,
+    terms: Terms,
 ) -> Result<bool> {
     execute(
         connection,
@@ -95,7 +102,7 @@ pub(super) fn again(
             attempt_given_back,
             suspect,
             error.map(json).transpose()?,
-            ERRORS_KEPT,
+            terms.errors_kept,
         ],
     )
 }
