@@ -196,6 +196,8 @@ CREATE TABLE rowlock_kind (
     switch_until      INTEGER
 ) WITHOUT ROWID;
 
+CREATE INDEX rowlock_kind_switched ON rowlock_kind (kind, switch, switch_until) WHERE switch IS NOT NULL;
+
 CREATE TABLE rowlock_migration (
     version    INTEGER NOT NULL PRIMARY KEY,
     name       TEXT    NOT NULL,

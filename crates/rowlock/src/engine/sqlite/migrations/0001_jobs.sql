@@ -22,6 +22,9 @@ CREATE TABLE rowlock_kind (
     switch_until      INTEGER
 ) WITHOUT ROWID;
 
+-- Every claim asks for the switches: it reads only those that are on.
+CREATE INDEX rowlock_kind_switched ON rowlock_kind (kind, switch, switch_until) WHERE switch IS NOT NULL;
+
 CREATE TABLE rowlock_queue (
     queue         TEXT NOT NULL PRIMARY KEY,
     switch        TEXT CHECK (switch IN ('reject', 'hold', 'pause')),

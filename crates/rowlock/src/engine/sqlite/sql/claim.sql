@@ -12,5 +12,5 @@ WHERE id IN (
     ORDER BY scheduled_at, id LIMIT ?6)
 RETURNING id, token, kind, queue, priority, payload, attempt, max_attempts, scheduled_at,
     unique_key, tags, trace_context, suspect,
-    coalesce(backoff, (SELECT k.backoff FROM rowlock_kind AS k WHERE k.kind = rowlock_job.kind)),
-    (SELECT k.timeout_ms FROM rowlock_kind AS k WHERE k.kind = rowlock_job.kind)
+    coalesce(backoff, (SELECT k.backoff FROM rowlock_kind AS k WHERE k.kind = ?2)),
+    (SELECT k.timeout_ms FROM rowlock_kind AS k WHERE k.kind = ?2)

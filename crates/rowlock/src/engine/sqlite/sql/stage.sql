@@ -33,7 +33,7 @@ WHERE NOT coalesce(s.switch = 'reject' AND coalesce(s.switch_until > ?12, 1), 0)
         WHERE json_type(?2, '$."' || field.value || '"') IS NULL))
 ON CONFLICT (kind, unique_key) WHERE key_held = 1 DO NOTHING
 RETURNING id,
-    EXISTS (SELECT 1 FROM main.rowlock_kind AS k WHERE k.kind = rowlock_job.kind
+    EXISTS (SELECT 1 FROM main.rowlock_kind AS k WHERE k.kind = ?1
             AND k.switch = 'hold' AND coalesce(k.switch_until > ?12, 1))
- OR EXISTS (SELECT 1 FROM main.rowlock_queue AS q WHERE q.queue = rowlock_job.queue
+ OR EXISTS (SELECT 1 FROM main.rowlock_queue AS q WHERE q.queue = CAST(rowlock_job.queue AS TEXT)
             AND q.switch = 'hold' AND coalesce(q.switch_until > ?12, 1))
