@@ -151,7 +151,7 @@ fn connect(address: &Address, create: Create) -> Result<Connection> {
     }
     if address.path.is_dir() {
         return Err(Error::Unreachable(format!(
-            "can't open the database: {} is a folder",
+            "can't open the database: {} is a folder, name a file in it",
             address.path.display()
         )));
     }
