@@ -15,7 +15,7 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 not our database or another schema, 6 findings, 7 conflict";
+5 not our database or another schema, 7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
 #[derive(Debug, Parser)]
@@ -29,13 +29,20 @@ pub struct Cli {
 
 /// Flags of every verb.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
 pub struct Global {
     /// Where the jobs are: sqlite:PATH, or sqlite:PATH?synchronous=normal [default: the
     /// configuration's url, else sqlite:rowlock.db]
     #[arg(long, global = true, env = "ROWLOCK_URL", hide_env_values = true)]
     pub url: Option<String>,
     /// The configuration [default: rowlock.toml in this folder, if it is there]
-    #[arg(long, global = true, env = "ROWLOCK_CONFIG", value_name = "PATH")]
+    #[arg(
+        long,
+        global = true,
+        env = "ROWLOCK_CONFIG",
+        hide_env_values = true,
+        value_name = "PATH"
+    )]
     pub config: Option<PathBuf>,
     /// Write JSON to stdout; lists are one object a line
     #[arg(long, global = true)]
@@ -204,7 +211,7 @@ Examples:
     List(Which),
     /// Give ended jobs all their attempts again
     #[command(after_help = "\
-With a filter and no --state only failed jobs are meant.
+Without numbers and --state only failed jobs are meant, also by --all.
 
 Examples:
   rowlock job retry 5 6 7

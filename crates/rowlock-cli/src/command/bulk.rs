@@ -3,6 +3,7 @@
 //! It stops at the first bad line. Everything before that line is committed, and the message says
 //! how to go on; so a file can be mended and continued without adding anything twice.
 
+mod interrupt;
 mod line;
 mod reader;
 
@@ -14,6 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rowlock::config::Config;
 use rowlock::{Enqueued, Error, Kind, NewJob, Rowlock, Status};
 
+use self::interrupt::Interrupt;
 use self::reader::{Lines, Read};
 use super::enqueue::Known;
 use crate::cli::Enqueue;
@@ -50,7 +52,8 @@ pub async fn run(setup: &Setup, what: &Enqueue, json: bool) -> Result<u8> {
         warned: HashSet::new(),
         bar: bar(&lines),
     };
-    load.all(&mut lines).await?;
+    let interrupt = Interrupt::listen();
+    load.all(&mut lines, &interrupt).await?;
     load.bar.finish_and_clear();
     if !json {
         out::line(&load.summary())?;
@@ -79,8 +82,15 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    async fn all(&mut self, lines: &mut Lines) -> Result<()> {
+    async fn all(&mut self, lines: &mut Lines, interrupt: &Interrupt) -> Result<()> {
         loop {
+            if interrupt.came() {
+                let last = self.batch.last().map_or(self.safe, |(line, _)| *line);
+                self.flush(last).await?;
+                self.bar.finish_and_clear();
+                let text = format!("stopped; {}", self.go_on(last + 1));
+                return Err(exit::with(exit::FAILED, text));
+            }
             match lines.next() {
                 Ok(Read::Line(number, text)) => {
                     if text.trim_ascii().is_empty() {

@@ -92,6 +92,6 @@ fn open(path: &Path) -> io::Result<(File, Option<u64>)> {
             "it is a folder",
         ));
     }
-    let total = about.is_file().then(|| about.len());
+    let total = about.is_file().then_some(about.len());
     Ok((file, total))
 }
