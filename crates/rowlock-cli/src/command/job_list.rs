@@ -40,6 +40,9 @@ pub async fn run(setup: &Setup, which: &Which, json: bool) -> Result<u8> {
     while left > 0 {
         next.limit = left.min(CHUNK);
         let page = rowlock.operate().jobs(next.clone()).await?;
+        if first && page.is_empty() && !json {
+            out::note("there are no such jobs");
+        }
         print(&page, now, json, first)?;
         first = false;
         left -= page.len().min(left);
@@ -68,6 +71,9 @@ fn print(jobs: &[Record], now: jiff::Timestamp, json: bool, heading: bool) -> Re
                 .map(|line| format!("{line}\n"))
                 .collect::<String>(),
         );
+    }
+    if jobs.is_empty() {
+        return Ok(());
     }
     let mut table = Table::new(&["ID", "KIND", "STATE", "ATTEMPT", "QUEUE", "TIME"], &[0]);
     for job in jobs {
