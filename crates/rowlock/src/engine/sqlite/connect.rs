@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::map;
 use super::statements::sql;
+use crate::clock::Clock;
 use crate::error::{Error, Result};
 
 /// How much a commit waits for.
@@ -164,13 +166,29 @@ fn settings(connection: &mut Connection, address: &Address) -> rusqlite::Result<
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "synchronous", address.synchronous.as_str())?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // A read-only file can't change its mode; whoever only reads may go on.
-    match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
-        Err(why) if why.sqlite_error_code() == Some(rusqlite::ffi::ErrorCode::ReadOnly) => Ok(()),
-        other => other,
-    }?;
+    use_wal(connection)?;
     #[cfg(feature = "test-hooks")]
     connection.progress_handler(crate::hooks::STEPS, Some(crate::hooks::count_steps))?;
+    Ok(())
+}
+
+fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let began = Clock::system().elapsed();
+    for tries in 0.. {
+        let set = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()));
+        match set.as_ref().map_err(|why| why.sqlite_error_code()) {
+            // A read-only file can't change its mode; whoever only reads may go on.
+            Err(Some(ErrorCode::ReadOnly)) => return Ok(()),
+            // Two that change the mode of a new file at once both have a shared lock, and SQLite
+            // refuses one of them without asking the busy handler.
+            Err(Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+                if Clock::system().elapsed().saturating_sub(began) < LONGEST_WAIT =>
+            {
+                wait_for_lock(tries);
+            }
+            _ => return set,
+        }
+    }
     Ok(())
 }
 
@@ -182,6 +200,9 @@ fn in_file(error: Error, address: &Address) -> Error {
         other => other,
     }
 }
+
+/// How long a new file's mode may be somebody else's business.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How often a busy lock is tried before the caller hears of it: about ten seconds.
 const TRIES: i32 = 5_000;
