@@ -1,4 +1,10 @@
 //! Every kind of bad input: its exit code, a word of its message, and nothing stored or lost.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
 
 mod place;
 

@@ -1,4 +1,10 @@
 //! `enqueue --from`: whole files, bad lines, and going on where it stopped.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
 
 mod place;
 

@@ -1,4 +1,10 @@
 //! A job's journey as an operator sees it, with real processes and signals.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
 
 mod place;
 
