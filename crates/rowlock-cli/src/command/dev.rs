@@ -7,7 +7,7 @@ use rowlock::Kind;
 use rowlock::job::Backoff;
 use rowlock::run::Builtin;
 
-use super::work::{block, serve};
+use super::work::{block, declare, serve};
 use crate::open::{Access, Setup};
 use crate::{exit, out};
 
@@ -20,6 +20,7 @@ pub async fn run(setup: &Setup) -> Result<u8> {
     let mut handlers = demo()?;
     handlers.retain(|(kind, _)| configured.iter().all(|(other, _)| other.name != kind.name));
     handlers.extend(configured);
+    declare(&rowlock, &handlers).await?;
     let options = setup.config.options();
     block(setup, created, &handlers, &options);
     out::note(

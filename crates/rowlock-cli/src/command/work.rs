@@ -23,6 +23,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
         options.concurrency = usize::try_from(slots).unwrap_or(options.concurrency);
     }
     let (rowlock, created) = setup.open_quietly(Access::Write)?;
+    declare(&rowlock, &handlers).await?;
     if !how.volume.quiet {
         block(setup, created, &handlers, &options);
     }
@@ -50,6 +51,14 @@ fn no_handlers(setup: &Setup) -> anyhow::Error {
                 .map_or_else(|| "rowlock.toml".to_owned(), show::path)
         ),
     )
+}
+
+/// Adds the kinds that have no row yet, so that they are known before we say that we run them.
+pub async fn declare(rowlock: &Rowlock, handlers: &[(Kind, Builtin)]) -> Result<()> {
+    let kinds: Vec<_> = handlers.iter().map(|(kind, _)| kind.clone()).collect();
+    // The worker itself warns of those whose row differs.
+    rowlock.engine().add_kinds(&kinds).await?;
+    Ok(())
 }
 
 /// Says what has started.
