@@ -253,3 +253,29 @@ fn nothing_to_add_is_fine() {
         "queued 0\n"
     );
 }
+
+#[test]
+fn an_interrupt_keeps_whole_lines_and_says_how_to_go_on() {
+    use std::io::Write;
+    let place = Place::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(place.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let mut load = place.start(&["enqueue", "--from", "pipe"]);
+    let mut pipe = std::fs::File::create(place.path("pipe")).unwrap();
+    pipe.write_all(line(0).as_bytes()).unwrap();
+    // It has read the first line, and waits for more.
+    load.line_with("warning: nobody is known to run echo");
+    load.signal("INT");
+    load.line_with("stopping after this line");
+    // It may have asked for a second line before the signal came, or be gone already.
+    let _ = pipe.write_all(line(1).as_bytes());
+    let said = load.line_with("error: stopped; go on with: tail -n +");
+    assert_eq!(load.wait().0, Some(1));
+    let stored = place.jobs();
+    assert!(
+        said.contains(&format!("tail -n +{} pipe |", stored + 1)),
+        "{stored} in, but: {said}"
+    );
+}

@@ -52,7 +52,7 @@ pub async fn run(setup: &Setup, what: &Enqueue, json: bool) -> Result<u8> {
         warned: HashSet::new(),
         bar: bar(&lines),
     };
-    let interrupt = Interrupt::listen();
+    let interrupt = Interrupt::listen()?;
     load.all(&mut lines, &interrupt).await?;
     load.bar.finish_and_clear();
     if !json {

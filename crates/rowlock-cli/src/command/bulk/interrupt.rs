@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::{Context, Result};
 use rowlock::run::task::Tasks;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -16,17 +17,16 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// Begins to listen. A second signal ends the process at once: a commit is whole or not there.
-    pub fn listen() -> Self {
+    ///
+    /// # Errors
+    /// When the system won't tell us of signals.
+    pub fn listen() -> Result<Self> {
+        let mut interrupt = signal(SignalKind::interrupt()).context("can't wait for SIGINT")?;
+        let mut terminate = signal(SignalKind::terminate()).context("can't wait for SIGTERM")?;
         let came = Arc::new(AtomicBool::new(false));
         let mut listening = Tasks::default();
         let told = Arc::clone(&came);
         listening.start("interrupt", async move {
-            let (Ok(mut interrupt), Ok(mut terminate)) = (
-                signal(SignalKind::interrupt()),
-                signal(SignalKind::terminate()),
-            ) else {
-                return;
-            };
             loop {
                 tokio::select! {
                     _ = interrupt.recv() => {}
@@ -38,10 +38,10 @@ impl Interrupt {
                 out::note("stopping after this line (again: at once)");
             }
         });
-        Self {
+        Ok(Self {
             came,
             _listening: listening,
-        }
+        })
     }
 
     /// Whether a signal came.
