@@ -383,3 +383,51 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     assert_eq!(finished.stderr, "");
     assert!(finished.stdout.contains("KIND"), "{finished:?}");
 }
+
+/// The binary without the right to pass over the rights of files, which root has.
+fn unprivileged(place: &Place, args: &[&str]) -> rowlock_testbed::Finished {
+    use std::os::unix::fs::MetadataExt;
+    let plain = place.command(args);
+    let root = std::fs::metadata(place.folder.path()).unwrap().uid() == 0;
+    let mut command = match root {
+        true => std::process::Command::new("setpriv"),
+        false => std::process::Command::new("env"),
+    };
+    if root {
+        command.args(["--bounding-set", "-dac_override,-dac_read_search"]);
+    }
+    command
+        .arg(plain.get_program())
+        .args(args)
+        .current_dir(place.folder.path());
+    command
+        .env_remove("ROWLOCK_URL")
+        .env_remove("ROWLOCK_CONFIG");
+    Process::run(&mut command, "")
+}
+
+#[test]
+fn a_file_without_the_rights_is_exit_4_and_a_readable_one_can_still_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let mode = |name: &str, mode: u32| {
+        let rights = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(place.path(name), rights).unwrap();
+    };
+    place.ok(&["enqueue", "echo"]);
+    mode("rowlock.db", 0o444);
+    let finished = unprivileged(&place, &["enqueue", "echo"]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(finished.stderr.contains("read-only"), "{finished:?}");
+    assert_eq!(unprivileged(&place, &["job", "show", "1"]).code, Some(0));
+    mode("rowlock.db", 0);
+    let finished = unprivileged(&place, &["stats"]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(finished.stderr.contains("can't open"), "{finished:?}");
+    mode("rowlock.db", 0o644);
+    mode(".", 0o555);
+    let finished = unprivileged(&place, &["enqueue", "echo", "--url", "sqlite:new.db"]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    mode(".", 0o755);
+    assert_eq!(place.jobs(), 1);
+}
