@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use rowlock::{Error, JobId, JobState, Record};
+use rowlock::{JobId, JobState, Record};
 
 use crate::open::{Access, Setup};
 use crate::{exit, out, show};
@@ -13,7 +13,7 @@ const EXCERPT: usize = 1_000;
 pub async fn run(setup: &Setup, id: JobId, json: bool) -> Result<u8> {
     let rowlock = setup.open(Access::Read)?;
     let Some(job) = rowlock.operate().job(id).await? else {
-        return Err(not_found(id).into());
+        return Err(exit::with(exit::NOT_FOUND, not_found(id)));
     };
     match json {
         true => out::json(&job)?,
@@ -22,9 +22,11 @@ pub async fn run(setup: &Setup, id: JobId, json: bool) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The error for a job that isn't there.
-pub fn not_found(id: JobId) -> Error {
-    Error::NotFound(format!("job {id}"))
+/// The words for a job that isn't there.
+pub fn not_found(id: JobId) -> String {
+    format!(
+        "job {id} not found: it never was in this store, or it was deleted or is past its retention"
+    )
 }
 
 fn page(job: &Record, now: Timestamp) -> String {
