@@ -1,3 +1,38 @@
-//! The `rowlock` binary.
+//! The `rowlock` binary: what an operator types.
+//!
+//! [`cli`] says what can be typed, `command/` has one file per verb, [`open`] finds the
+//! configuration and the store, [`out`] and [`show`] are all that writes to the screen, and
+//! [`exit`] turns every error into an exit code.
 
-fn main() {}
+mod cli;
+mod command;
+mod exit;
+mod log;
+mod open;
+mod out;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // Help for a closed pipe is help that nobody reads.
+            let _ = usage.print();
+            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE));
+        }
+    };
+    log::start(&cli.verb);
+    let done = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(command::run(cli)));
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(why) => exit::report(&why),
+    }
+}

@@ -92,7 +92,9 @@ fn sql_is_in_sql_files_only() {
         "ALTER TABLE",
     ];
     for (path, text) in files(&root().join("crates/rowlock/src"), "rs") {
-        for (n, line) in text.lines().enumerate() {
+        // A unit test may look at the store from outside.
+        let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+        for (n, line) in lines.enumerate() {
             let code = line.trim_start();
             let is_comment = code.starts_with("//");
             let has_sql = verbs.iter().any(|verb| code.contains(verb));

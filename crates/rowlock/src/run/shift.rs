@@ -311,7 +311,10 @@ impl Shift {
         for (id, token, settled) in answers {
             self.held.settled(*token);
             match settled {
-                Settled::Accepted => self.tally.settled += 1,
+                Settled::Accepted => {
+                    self.tally.settled += 1;
+                    tracing::debug!(job = %id, "settled");
+                }
                 Settled::LeaseLost => {
                     self.tally.lost += 1;
                     tracing::warn!(job = %id, "lease lost, the result is dropped");

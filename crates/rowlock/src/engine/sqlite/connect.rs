@@ -105,11 +105,12 @@ pub fn owner(address: &Address) -> Result<Owner> {
     if address.path.metadata().is_ok_and(|file| file.len() == 0) {
         return Ok(Owner::Nobody);
     }
-    let connection = open(address, Create::No)?;
+    let connection = look(address)?;
     let (ours, versions, others): (Option<i64>, Option<i64>, Option<i64>) = sql!("table_kinds")
-        .on(&connection)?
+        .on(&connection)
+        .map_err(|why| in_file(why, address))?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .map_err(|why| map(why, "looking at the tables"))?;
+        .map_err(|why| in_file(map(why, "looking at the tables"), address))?;
     Ok(match (ours.max(versions), others) {
         (Some(1..), _) => Owner::Rowlock,
         (_, Some(1..)) => Owner::Foreign,
@@ -127,23 +128,36 @@ pub(super) enum Create {
 /// Statements kept prepared per connection: all of ours fit.
 const STATEMENTS: usize = 64;
 
+/// Opens a connection that leaves the file as it is, in particular its journal mode.
+fn look(address: &Address) -> Result<Connection> {
+    let mut connection = connect(address, Create::No)?;
+    connection
+        .busy_handler(Some(wait_for_lock))
+        .map_err(|why| in_file(map(why, "opening the database"), address))?;
+    Ok(connection)
+}
+
 /// Opens a connection with our settings. None of them is stored in the file but WAL.
 pub(super) fn open(address: &Address, create: Create) -> Result<Connection> {
+    let mut connection = connect(address, create)?;
+    settings(&mut connection, address)
+        .map_err(|why| in_file(map(why, "opening the database"), address))?;
+    Ok(connection)
+}
+
+fn connect(address: &Address, create: Create) -> Result<Connection> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if create == Create::Yes {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
     if address.path.is_dir() {
         return Err(Error::Unreachable(format!(
-            "can't open the database: {} is a folder",
+            "can't open the database: {} is a folder, name a file in it",
             address.path.display()
         )));
     }
-    let mut connection = Connection::open_with_flags(&address.path, flags)
-        .map_err(|why| in_file(map(why, "opening the database"), address))?;
-    settings(&mut connection, address)
-        .map_err(|why| in_file(map(why, "opening the database"), address))?;
-    Ok(connection)
+    Connection::open_with_flags(&address.path, flags)
+        .map_err(|why| in_file(map(why, "opening the database"), address))
 }
 
 fn settings(connection: &mut Connection, address: &Address) -> rusqlite::Result<()> {
@@ -232,6 +246,22 @@ fn wait_for_lock(tries: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looking_at_a_strangers_file_leaves_its_journal_mode_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address {
+            path: dir.path().join("app.db"),
+            synchronous: Synchronous::Full,
+        };
+        let theirs = Connection::open(&address.path).unwrap();
+        theirs.execute_batch("CREATE TABLE users (name)").unwrap();
+        assert_eq!(owner(&address).unwrap(), Owner::Foreign);
+        let mode: String = theirs
+            .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(mode, "delete");
+    }
 
     #[test]
     fn addresses_are_read_as_other_tools_write_them() {

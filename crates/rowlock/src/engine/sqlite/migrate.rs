@@ -96,12 +96,13 @@ pub(super) fn version(connection: &Connection) -> Result<SchemaVersion> {
 }
 
 fn applied(connection: &Connection) -> Result<Vec<(u32, String, String)>> {
-    // Read from the file: what the connection remembers of the schema may be out of date.
-    let versions: Option<i64> = sql!("table_kinds")
+    // A statement, and not a look at the connection's copy of the schema: that one may be older than
+    // the lock we have waited for, and another process may have migrated in the meantime.
+    let exists: bool = sql!("migration_exists")
         .on(connection)?
-        .query_row([], |row| row.get(1))
-        .map_err(|why| map(why, "looking for the version table"))?;
-    if versions.unwrap_or(0) == 0 {
+        .query_row([], |row| row.get(0))
+        .map_err(|why| map(why, "migration_exists"))?;
+    if !exists {
         return Ok(Vec::new());
     }
     let mut read = sql!("migration_list").on(connection)?;
@@ -140,4 +141,24 @@ pub(super) fn up(connection: &mut Connection, now: Timestamp) -> Result<Vec<u32>
     }
     transaction.commit().map_err(|why| map(why, "migrating"))?;
     Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_saw_the_file_before_somebody_migrated_it_does_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || {
+            let connection = Connection::open(dir.path().join("x.db")).unwrap();
+            let _: i64 = connection
+                .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
+                .unwrap();
+            connection
+        };
+        let (mut first, mut second) = (open(), open());
+        assert_eq!(up(&mut first, Timestamp::UNIX_EPOCH).unwrap(), [1]);
+        assert!(up(&mut second, Timestamp::UNIX_EPOCH).unwrap().is_empty());
+    }
 }

@@ -232,3 +232,33 @@ pub(super) fn workers(connection: &Connection) -> Result<Vec<WorkerRow>> {
     rows.collect::<rusqlite::Result<_>>()
         .map_err(|why| map(why, "workers"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::engine::sqlite::{Address, migrate_up};
+
+    #[test]
+    fn a_page_of_jobs_is_read_in_order_and_not_sorted() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", dir.path().join("x.db").display());
+        let address = Address::parse(&url).unwrap();
+        migrate_up(&address, &Clock::system()).unwrap();
+        let connection = Connection::open(&address.path).unwrap();
+        let explain = format!("EXPLAIN QUERY PLAN {}", sql!("jobs").text());
+        let mut steps = connection.prepare(&explain).unwrap();
+        let steps = steps
+            .query_map([Option::<i64>::None; 9], |row| row.get::<_, String>(3))
+            .unwrap();
+        let steps: Vec<String> = steps.map(Result::unwrap).collect();
+        assert!(
+            steps.iter().any(|step| step.starts_with("MERGE")),
+            "{steps:?}"
+        );
+        assert!(
+            !steps.iter().any(|step| step.contains("TEMP B-TREE")),
+            "{steps:?}"
+        );
+    }
+}

@@ -1,0 +1,359 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use jiff::Timestamp;
+use rowlock::job::{UniqueUntil, parse_duration};
+use rowlock::{JobId, JobState, Name};
+
+const EXAMPLES: &str = "\
+Start here:
+  rowlock dev                                   a store and a worker with demo kinds
+  rowlock enqueue echo '{\"hello\":\"world\"}'      in a second terminal
+  rowlock job show 1
+
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
+5 not our database or another schema, 7 conflict";
+
+/// Durable background jobs whose truth is a row in your own database.
+#[derive(Debug, Parser)]
+#[command(name = "rowlock", version, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Flags of every verb.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Global {
+    /// Where the jobs are: sqlite:PATH, or sqlite:PATH?synchronous=normal [default: the
+    /// configuration's url, else sqlite:rowlock.db]
+    #[arg(long, global = true, env = "ROWLOCK_URL", hide_env_values = true)]
+    pub url: Option<String>,
+    /// The configuration [default: rowlock.toml in this folder, if it is there]
+    #[arg(
+        long,
+        global = true,
+        env = "ROWLOCK_CONFIG",
+        hide_env_values = true,
+        value_name = "PATH"
+    )]
+    pub config: Option<PathBuf>,
+    /// Write JSON to stdout; lists are one object a line
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Try it out: a store and a worker with the kinds echo, sleep and flaky, in one process
+    Dev(Dev),
+    /// Write a commented rowlock.toml to start from
+    #[command(after_help = "Example:\n  rowlock init && rowlock work")]
+    Init,
+    /// Write the kinds of rowlock.toml to the database, where every enqueue reads them
+    #[command(after_help = "Example:\n  rowlock apply --config deploy/rowlock.toml")]
+    Apply,
+    /// Make or look at the tables
+    #[command(subcommand)]
+    Migrate(Migrate),
+    /// Add a job, or many from a file
+    Enqueue(Box<Enqueue>),
+    /// Run the jobs that rowlock.toml has handlers for
+    Work(Work),
+    /// Look at jobs and change them
+    #[command(subcommand)]
+    Job(Job),
+    /// Look at queues, pause and resume them
+    #[command(subcommand)]
+    Queue(Queue),
+    /// Count jobs by state and queue
+    #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
+    Stats,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The store is made if it isn't there; the handlers of rowlock.toml run too. Payloads of the demo kinds:
+  echo   anything: it is written to stdout
+  sleep  {\"for\":\"2s\"}
+  flaky  {\"failures\":2}   fails twice, a second apart, then succeeds
+
+Example:
+  rowlock dev --url sqlite:/tmp/try.db")]
+pub struct Dev {
+    #[command(flatten)]
+    pub volume: Volume,
+}
+
+/// How much is logged.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Volume {
+    /// Log every job
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Log warnings and errors only
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Migrate {
+    /// Bring the tables up to date, in a new file or beside an application's own tables
+    #[command(after_help = "\
+All tables begin with rowlock_. In an application's own file nothing else changes but the journal
+mode, which becomes WAL; user_version and application_id stay.
+
+Example:
+  rowlock migrate up --url sqlite:app.db")]
+    Up,
+    /// Say which schema the database has and which one this rowlock needs
+    #[command(after_help = "Example:\n  rowlock migrate status --json")]
+    Status,
+    /// Print the statements of every migration
+    #[command(after_help = "Example:\n  rowlock migrate sql > rowlock.sql")]
+    Sql,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  rowlock enqueue echo '{\"hello\":\"world\"}'
+  rowlock enqueue send_email '{\"to\":\"ada@example.com\"}' --in 10m --unique welcome:ada
+  rowlock enqueue --from jobs.ndjson
+
+--from reads one object a line: kind, and optionally payload, queue, priority, scheduled_at (RFC
+3339), max_attempts, unique_key, unique_until, tags:
+  {\"kind\":\"send_email\",\"payload\":{\"to\":\"ada@example.com\"},\"unique_key\":\"welcome:ada\"}
+It stops at the first bad line; the lines before it are in, and the message says how to go on.")]
+pub struct Enqueue {
+    /// What has to be done
+    #[arg(required_unless_present = "from")]
+    pub kind: Option<Name>,
+    /// The data for it [default: {}]
+    #[arg(value_name = "JSON", allow_negative_numbers = true)]
+    pub payload: Option<String>,
+    /// Where it waits [default: as its kind says]
+    #[arg(long)]
+    pub queue: Option<Name>,
+    /// Higher goes first, -32768 to 32767 [default: as its kind says]
+    #[arg(long, allow_hyphen_values = true)]
+    pub priority: Option<i16>,
+    /// Not before this has passed, like 30s, 10m, 2h or 7d
+    #[arg(long = "in", value_name = "DURATION", value_parser = parse_duration, conflicts_with = "at")]
+    pub delay: Option<Duration>,
+    /// Not before this moment, in RFC 3339, like 2030-01-31T09:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub at: Option<Timestamp>,
+    /// How many attempts it may use [default: as its kind says]
+    #[arg(long, value_name = "N")]
+    pub max_attempts: Option<u32>,
+    /// At most one live job of this kind with this key
+    #[arg(long, value_name = "KEY")]
+    pub unique: Option<String>,
+    /// How long the key stays taken: start or finished [default: as its kind says]
+    #[arg(long, value_name = "WHEN")]
+    pub unique_until: Option<UniqueUntil>,
+    /// A label for finding it; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<Name>,
+    /// Refuse a kind that no worker has declared yet
+    #[arg(long)]
+    pub known: bool,
+    /// Add many: one JSON object a line, from a file or from stdin (-)
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = [
+        "kind", "payload", "queue", "priority", "delay", "at", "max_attempts", "unique", "unique_until", "tags",
+    ])]
+    pub from: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+SIGTERM or Ctrl-C: takes no more jobs and lets the running ones finish within [worker] grace; a
+second one gives them back at once.
+
+Examples:
+  rowlock work
+  rowlock work --queue mail --queue default --concurrency 4
+  rowlock work --once")]
+pub struct Work {
+    /// Only jobs of this queue; may be repeated [default: every queue]
+    #[arg(long = "queue", value_name = "QUEUE")]
+    pub queues: Vec<Name>,
+    /// How many jobs run at once [default: [worker] concurrency, else 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub concurrency: Option<u32>,
+    /// End when nothing is due any more
+    #[arg(long)]
+    pub once: bool,
+    #[command(flatten)]
+    pub volume: Volume,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Job {
+    /// Show one job
+    #[command(after_help = "Example:\n  rowlock job show 1")]
+    Show {
+        /// Its number
+        id: JobId,
+    },
+    /// List jobs by rising number
+    #[command(after_help = "\
+Examples:
+  rowlock job list --state failed --since 2h
+  rowlock job list --kind send_email --limit 500 --after 1000 --json")]
+    List(Which),
+    /// Give ended jobs all their attempts again
+    #[command(after_help = "\
+Without numbers and --state only failed jobs are meant, also by --all.
+
+Examples:
+  rowlock job retry 5 6 7
+  rowlock job retry --kind send_email --since 2h")]
+    Retry(Change),
+    /// Call off waiting jobs, and ask the workers of running ones to stop
+    #[command(after_help = "\
+With a filter, jobs that have ended already are left alone.
+
+Examples:
+  rowlock job cancel 5
+  rowlock job cancel --queue mail --tag spring_campaign")]
+    Cancel(Change),
+    /// Remove jobs that aren't running
+    #[command(after_help = "\
+Examples:
+  rowlock job delete 5
+  rowlock job delete --state cancelled --until 7d")]
+    Delete(Change),
+}
+
+/// Which jobs are meant.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// These jobs
+    #[arg(value_name = "ID", conflicts_with_all = ["state", "queue", "kind", "key", "tag", "since", "until", "limit", "after"])]
+    pub ids: Vec<JobId>,
+    /// In this state: pending, processing, completed, failed or cancelled
+    #[arg(long)]
+    pub state: Option<JobState>,
+    /// In this queue
+    #[arg(long)]
+    pub queue: Option<Name>,
+    /// Of this kind
+    #[arg(long)]
+    pub kind: Option<Name>,
+    /// With this unique key
+    #[arg(long)]
+    pub key: Option<String>,
+    /// With this label
+    #[arg(long)]
+    pub tag: Option<Name>,
+    /// Added at or after: RFC 3339, or how long ago, like 2h
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    pub since: Option<When>,
+    /// Added before: RFC 3339, or how long ago, like 2h
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    pub until: Option<When>,
+    /// At most so many [default: 50 for list, otherwise all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+    /// Only numbers above this one
+    #[arg(long, value_name = "ID")]
+    pub after: Option<JobId>,
+}
+
+impl Which {
+    /// Whether anything restricts it.
+    pub fn is_filter(&self) -> bool {
+        self.state.is_some()
+            || self.queue.is_some()
+            || self.kind.is_some()
+            || self.key.is_some()
+            || self.tag.is_some()
+            || self.since.is_some()
+            || self.until.is_some()
+            || self.after.is_some()
+    }
+}
+
+/// Which jobs are to be changed.
+#[derive(Debug, Args)]
+pub struct Change {
+    #[command(flatten)]
+    pub which: Which,
+    /// Every job there is; needs --yes
+    #[arg(long, conflicts_with = "ids")]
+    pub all: bool,
+    /// Yes, really every job
+    #[arg(long, requires = "all")]
+    pub yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Queue {
+    /// List the queues that have jobs or settings
+    #[command(after_help = "Example:\n  rowlock queue list")]
+    List,
+    /// Stop taking jobs from a queue; what runs goes on
+    #[command(after_help = "Example:\n  rowlock queue pause mail --reason 'provider is down'")]
+    Pause {
+        /// The queue
+        name: Name,
+        /// Why, for whoever looks at it next
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Take jobs from a paused queue again
+    #[command(after_help = "Example:\n  rowlock queue resume mail")]
+    Resume {
+        /// The queue
+        name: Name,
+    },
+}
+
+/// A moment, or how long ago it was.
+#[derive(Debug, Clone, Copy)]
+pub enum When {
+    At(Timestamp),
+    Ago(Duration),
+}
+
+impl When {
+    /// The moment, seen from `now`.
+    pub fn at(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(at) => at,
+            Self::Ago(time) => now.saturating_sub(time).unwrap_or(Timestamp::MIN),
+        }
+    }
+}
+
+fn when(text: &str) -> Result<When, String> {
+    match parse_duration(text) {
+        Ok(ago) => Ok(When::Ago(ago)),
+        Err(_) => text.parse().map(When::At).map_err(|_| {
+            "write a time like 2030-01-31T09:00:00Z, or how long ago, like 2h".to_owned()
+        }),
+    }
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    text.parse()
+        .map_err(|_| "write it in RFC 3339, like 2030-01-31T09:00:00Z".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_sound() {
+        super::Cli::command().debug_assert();
+    }
+}

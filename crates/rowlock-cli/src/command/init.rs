@@ -1,0 +1,65 @@
+//! `rowlock init`: a configuration to start from.
+
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::cli::Global;
+use crate::open::CONFIG;
+use crate::{exit, out, show};
+
+const STARTER: &str = include_str!("init.toml");
+
+pub fn run(global: &Global) -> Result<u8> {
+    let path = global
+        .config
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(CONFIG));
+    let shown = show::path(&path);
+    // Made only if it isn't there, in one step: nobody's file is ever written over.
+    let mut file = match std::fs::File::create_new(&path) {
+        Ok(file) => file,
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
+            return Err(exit::with(
+                exit::CONFLICT,
+                format!("{shown} exists already and was left as it is: move it away first"),
+            ));
+        }
+        Err(why) => return Err(why).with_context(|| format!("can't write {shown}")),
+    };
+    file.write_all(STARTER.as_bytes())
+        .with_context(|| format!("can't write {shown}"))?;
+    match global.json {
+        true => out::json(&serde_json::json!({ "path": path.display().to_string() }))?,
+        false => out::line(&format!(
+            "wrote {shown}: `rowlock work` runs the kind hello, `rowlock enqueue hello` adds one"
+        ))?,
+    }
+    Ok(exit::OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rowlock::config::Config;
+
+    fn uncommented(text: &str) -> String {
+        let lines = text.lines().map(|line| match line.strip_prefix("# ") {
+            Some(setting) if setting.contains(" = ") || setting.starts_with('[') => setting,
+            _ => line,
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_starter_is_valid_as_it_is_and_with_every_comment_taken_away() {
+        let plain = Config::parse(STARTER, "init.toml").unwrap();
+        assert_eq!(plain.builtins().unwrap().len(), 1);
+        let full = Config::parse(&uncommented(STARTER), "init.toml").unwrap();
+        assert_eq!(full.builtins().unwrap().len(), 2);
+        assert_eq!(full.worker.concurrency, plain.worker.concurrency);
+        assert_eq!(full.worker.lease, plain.worker.lease);
+        assert_eq!(full.retention, plain.retention);
+    }
+}

@@ -1,0 +1,188 @@
+//! `rowlock job retry|cancel|delete`: by number, or by filter in pages.
+
+use anyhow::Result;
+use rowlock::engine::{Cancel, Filter};
+use rowlock::{Error, JobId, JobState, Record, Rowlock};
+use serde_json::json;
+
+use super::job::filter;
+use crate::cli::Change;
+use crate::open::{Access, Setup};
+use crate::{exit, out, show};
+
+/// How many are changed in one transaction: small enough to let workers in between.
+const PAGE: usize = 500;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Retry,
+    Cancel,
+    Delete,
+}
+
+/// What became of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Retried,
+    Cancelled,
+    Asked,
+    Deleted,
+}
+
+const ALL: [Done; 4] = [Done::Retried, Done::Cancelled, Done::Asked, Done::Deleted];
+
+impl Done {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Retried => "retried",
+            Self::Cancelled => "cancelled",
+            Self::Asked => "asked",
+            Self::Deleted => "deleted",
+        }
+    }
+
+    fn line(self, whom: &str) -> String {
+        match self {
+            Self::Asked => format!("asked {whom} to stop"),
+            other => format!("{} {whom}", other.as_str()),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    done: [u64; ALL.len()],
+    conflicts: u64,
+    missing: u64,
+}
+
+pub async fn run(setup: &Setup, action: Action, change: &Change, json: bool) -> Result<u8> {
+    let which = &change.which;
+    if which.ids.is_empty() && !which.is_filter() && !(change.all && change.yes) {
+        return Err(exit::with(
+            exit::USAGE,
+            "which jobs? give their numbers, a filter such as --kind or --state, or --all --yes",
+        ));
+    }
+    let rowlock = setup.open(Access::Write)?;
+    let mut tally = Tally::default();
+    if which.ids.is_empty() {
+        let mut left = which.limit.map_or(u64::MAX, u64::from);
+        let mut next = filter(which, rowlock.clock().now(), PAGE);
+        if action == Action::Retry {
+            // Nobody wants last week's mails again by leaving out a word.
+            next.state = next.state.or(Some(JobState::Failed));
+        }
+        while left > 0 {
+            let page = page(&rowlock, action, &mut next).await?;
+            let Some(mut ids) = page else { break };
+            ids.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            left -= ids.len() as u64;
+            apply(&rowlock, action, ids, json, false, &mut tally).await?;
+        }
+        if !json {
+            out::line(&summary(&tally, action))?;
+        }
+    } else {
+        let mut ids = which.ids.clone();
+        let mut seen = std::collections::HashSet::new();
+        ids.retain(|id| seen.insert(*id));
+        for some in ids.chunks(PAGE) {
+            apply(&rowlock, action, some.to_vec(), json, true, &mut tally).await?;
+        }
+    }
+    Ok(match tally {
+        Tally { conflicts: 1.., .. } => exit::CONFLICT,
+        Tally { missing: 1.., .. } => exit::NOT_FOUND,
+        _ => exit::OK,
+    })
+}
+
+/// The next page of jobs that the action makes sense for; none at the end.
+async fn page(rowlock: &Rowlock, action: Action, next: &mut Filter) -> Result<Option<Vec<JobId>>> {
+    let jobs = rowlock.operate().jobs(next.clone()).await?;
+    let Some(last) = jobs.last() else {
+        return Ok(None);
+    };
+    next.after = Some(last.id);
+    let wanted = |job: &&Record| action != Action::Cancel || !job.state.is_terminal();
+    Ok(Some(jobs.iter().filter(wanted).map(|job| job.id).collect()))
+}
+
+/// Changes some jobs; `named` when the user asked for exactly these.
+async fn apply(
+    rowlock: &Rowlock,
+    action: Action,
+    ids: Vec<JobId>,
+    json: bool,
+    named: bool,
+    tally: &mut Tally,
+) -> Result<()> {
+    let engine = rowlock.engine();
+    let answers: Vec<Result<Done, Error>> = match action {
+        Action::Retry => as_done(engine.redrive(ids.clone()).await?, Done::Retried),
+        Action::Delete => as_done(engine.delete(ids.clone()).await?, Done::Deleted),
+        Action::Cancel => {
+            let answers = engine.cancel(ids.clone()).await?;
+            let done = |cancel| match cancel {
+                Cancel::Cancelled => Done::Cancelled,
+                Cancel::Requested => Done::Asked,
+            };
+            answers.into_iter().map(|answer| answer.map(done)).collect()
+        }
+    };
+    let mut lines = String::new();
+    for (id, answer) in ids.iter().zip(answers) {
+        match answer {
+            Ok(done) => {
+                tally.done[done as usize] += 1;
+                if json {
+                    lines += &json!({ "id": id, "status": done.as_str() }).to_string();
+                    lines.push('\n');
+                } else if named {
+                    lines += &done.line(&id.to_string());
+                    lines.push('\n');
+                }
+            }
+            // It went between the look and the change: that is what filters are about.
+            Err(Error::NotFound(_)) if !named => {}
+            Err(why) => {
+                match why {
+                    Error::NotFound(_) => tally.missing += 1,
+                    _ => tally.conflicts += 1,
+                }
+                out::note(&format!("error: {why}"));
+            }
+        }
+    }
+    match out::lines(&lines) {
+        // The change was asked for, the words are a courtesy: it goes on without them.
+        Err(why) if why.is::<out::Closed>() => Ok(()),
+        other => other,
+    }
+}
+
+fn as_done(answers: Vec<Result<(), Error>>, done: Done) -> Vec<Result<Done, Error>> {
+    answers
+        .into_iter()
+        .map(|answer| answer.map(|()| done))
+        .collect()
+}
+
+fn summary(tally: &Tally, action: Action) -> String {
+    let count = |done: Done| tally.done[done as usize];
+    let mut parts: Vec<String> = ALL
+        .into_iter()
+        .filter(|done| count(*done) > 0)
+        .map(|done| done.line(&show::count(count(done))))
+        .collect();
+    if parts.is_empty() {
+        let none = match action {
+            Action::Retry => Done::Retried,
+            Action::Cancel => Done::Cancelled,
+            Action::Delete => Done::Deleted,
+        };
+        parts.push(none.line("0"));
+    }
+    parts.join(" · ")
+}

@@ -1,0 +1,45 @@
+//! One file per verb. In: what was typed. Out: an exit code, or an error that has one.
+
+mod apply;
+mod bulk;
+mod dev;
+mod enqueue;
+mod init;
+mod job;
+mod job_change;
+mod job_list;
+mod job_show;
+mod migrate;
+mod queue;
+mod stats;
+mod work;
+
+use anyhow::Result;
+
+use crate::cli::{Cli, Verb};
+use crate::open::Setup;
+
+/// Does what was typed.
+pub async fn run(cli: Cli) -> Result<u8> {
+    let Cli { global, verb } = cli;
+    let json = global.json;
+    // These two need no store, so a broken configuration doesn't stop them.
+    match &verb {
+        Verb::Init => return init::run(&global),
+        Verb::Migrate(crate::cli::Migrate::Sql) => return migrate::sql(json),
+        _ => {}
+    }
+    let setup = Setup::read(&global)?;
+    match verb {
+        Verb::Init => init::run(&global),
+        Verb::Dev(_) => dev::run(&setup).await,
+        Verb::Apply => apply::run(&setup, json).await,
+        Verb::Migrate(what) => migrate::run(&setup, &what, json),
+        Verb::Enqueue(what) if what.from.is_some() => bulk::run(&setup, &what, json).await,
+        Verb::Enqueue(what) => enqueue::run(&setup, *what, json).await,
+        Verb::Work(how) => work::run(&setup, how, json).await,
+        Verb::Job(what) => job::run(&setup, what, json).await,
+        Verb::Queue(what) => queue::run(&setup, what, json).await,
+        Verb::Stats => stats::run(&setup, json).await,
+    }
+}

@@ -1,0 +1,126 @@
+//! `rowlock work`: runs the jobs that rowlock.toml has handlers for.
+
+use anyhow::{Context, Result};
+use rowlock::engine::sqlite::LATEST;
+use rowlock::job::Kind;
+use rowlock::run::{Builtin, Options, Stopper, Tally};
+use rowlock::{Rowlock, Worker};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::Work;
+use crate::open::{Access, Setup};
+use crate::{exit, out, show};
+
+pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
+    let handlers = setup.config.builtins()?;
+    if handlers.is_empty() {
+        return Err(no_handlers(setup));
+    }
+    let mut options = setup.config.options();
+    options.queues = how.queues;
+    options.once = how.once;
+    if let Some(slots) = how.concurrency {
+        options.concurrency = usize::try_from(slots).unwrap_or(options.concurrency);
+    }
+    let (rowlock, created) = setup.open_quietly(Access::Write)?;
+    declare(&rowlock, &handlers).await?;
+    if !how.volume.quiet {
+        block(setup, created, &handlers, &options);
+    }
+    let tally = serve(rowlock, handlers, options).await?;
+    if json {
+        out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
+    }
+    Ok(exit::OK)
+}
+
+fn no_handlers(setup: &Setup) -> anyhow::Error {
+    let place = match &setup.file {
+        Some(file) => format!("{} has no handlers", show::path(file)),
+        None => "there is no rowlock.toml in this folder".to_owned(),
+    };
+    exit::with(
+        exit::USAGE,
+        format!(
+            "{place}, so there is nothing to run. Write this into {}:\n\n  \
+             [handlers.hello]\n  builtin = \"echo\"       # or noop, sleep, flaky\n  \
+             timeout = \"30s\"\n\nor try `rowlock dev`, which brings kinds of its own",
+            setup
+                .file
+                .as_deref()
+                .map_or_else(|| "rowlock.toml".to_owned(), show::path)
+        ),
+    )
+}
+
+/// Adds the kinds that have no row yet, so that they are known before we say that we run them.
+pub async fn declare(rowlock: &Rowlock, handlers: &[(Kind, Builtin)]) -> Result<()> {
+    let kinds: Vec<_> = handlers.iter().map(|(kind, _)| kind.clone()).collect();
+    // The worker itself warns of those whose row differs.
+    rowlock.engine().add_kinds(&kinds).await?;
+    Ok(())
+}
+
+/// Says what has started.
+pub fn block(setup: &Setup, created: bool, handlers: &[(Kind, Builtin)], options: &Options) {
+    let kinds: Vec<_> = handlers
+        .iter()
+        .map(|(kind, _)| kind.name.as_str())
+        .collect();
+    let queues: Vec<_> = options.queues.iter().map(|queue| queue.as_str()).collect();
+    out::note(&format!(
+        "rowlock {}\n  store      sqlite {} (WAL, synchronous={}), schema {LATEST}{}\n  \
+         worker     {} slot{}, lease {}, kinds {}{}",
+        env!("CARGO_PKG_VERSION"),
+        show::path(&setup.address.path),
+        setup.address.synchronous.as_str(),
+        if created { " created" } else { "" },
+        options.concurrency,
+        if options.concurrency == 1 { "" } else { "s" },
+        show::span(options.lease),
+        kinds.join(" "),
+        match queues.is_empty() {
+            true => String::new(),
+            false => format!(", queues {}", queues.join(" ")),
+        },
+    ));
+}
+
+/// Works until a signal asks to stop, or until nothing is due with `once`.
+pub async fn serve(
+    rowlock: Rowlock,
+    handlers: Vec<(Kind, Builtin)>,
+    options: Options,
+) -> Result<Tally> {
+    let mut terminate = signal(SignalKind::terminate()).context("can't wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("can't wait for SIGINT")?;
+    let grace = options.grace;
+    let clock = rowlock.clock().clone();
+    let mut worker = Worker::new(rowlock).options(options);
+    for (kind, builtin) in handlers {
+        worker = worker.handle(kind, builtin.handler(clock.clone()));
+    }
+    let stopper = Stopper::default();
+    let work = worker.run(stopper.stop());
+    tokio::pin!(work);
+    let mut asked = false;
+    let tally = loop {
+        tokio::select! {
+            worked = &mut work => break worked?,
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stopper.ask();
+        match asked {
+            false => tracing::info!(
+                "stopping, running jobs have {} (again: at once)",
+                show::span(grace)
+            ),
+            true => tracing::info!("stopping at once, running jobs go back"),
+        }
+        asked = true;
+    };
+    let (settled, lost) = (tally.settled, tally.lost);
+    tracing::info!(settled, lost, "stopped");
+    Ok(tally)
+}

@@ -1,0 +1,88 @@
+//! A folder with nothing in it, and the binary under test working there.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use rowlock_testbed::{Finished, Process, TempDir, folder};
+
+/// A place of a test's own.
+pub struct Place {
+    pub folder: TempDir,
+}
+
+impl Place {
+    /// An empty folder.
+    pub fn new() -> Self {
+        Self { folder: folder() }
+    }
+
+    /// A folder with a configuration.
+    pub fn with_config(text: &str) -> Self {
+        let place = Self::new();
+        place.write("rowlock.toml", text);
+        place
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), text).expect("a file");
+    }
+
+    /// The binary, to be run here.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rowlock"));
+        command.args(args).current_dir(self.folder.path());
+        for name in ["ROWLOCK_URL", "ROWLOCK_CONFIG", "NO_COLOR"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, args: &[&str]) -> Finished {
+        self.feed(args, "")
+    }
+
+    /// Runs it to its end with `input` on stdin.
+    pub fn feed(&self, args: &[&str], input: &str) -> Finished {
+        let finished = Process::run(&mut self.command(args), input);
+        assert!(
+            !finished.stderr.contains("panicked"),
+            "{args:?}: {finished:?}"
+        );
+        finished
+    }
+
+    /// Runs it and wants it to succeed; the answer is its stdout.
+    pub fn ok(&self, args: &[&str]) -> String {
+        let finished = self.run(args);
+        assert_eq!(finished.code, Some(0), "{args:?}: {finished:?}");
+        finished.stdout
+    }
+
+    /// Starts it in the background.
+    pub fn start(&self, args: &[&str]) -> Process {
+        Process::start(&mut self.command(args))
+    }
+
+    /// One JSON answer.
+    pub fn json(&self, args: &[&str]) -> serde_json::Value {
+        let text = self.ok(args);
+        serde_json::from_str(&text).unwrap_or_else(|why| panic!("{args:?}: {why}: {text}"))
+    }
+
+    /// How many jobs the store has, whatever their state.
+    pub fn jobs(&self) -> u64 {
+        let stats = self.json(&["stats", "--json"]);
+        ["pending", "processing", "completed", "failed", "cancelled"]
+            .iter()
+            .filter_map(|state| stats[*state].as_u64())
+            .sum()
+    }
+}

@@ -1,0 +1,146 @@
+//! What README.md shows is what happens: every ```console block is run, in one new folder.
+//!
+//! A line that begins with `$ ` is run, what follows it is its stdout. `dev` runs in the background
+//! until the next heading; after an enqueue its worker's log says when the job is settled. `cat` of
+//! a file that isn't there writes that file: it stands for the reader's editor.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
+
+mod place;
+
+use place::Place;
+use rowlock_testbed::{Process, repository};
+
+const DEV: &str = "cargo run --release -- dev";
+
+/// A command with the output it should have.
+struct Step {
+    command: String,
+    output: String,
+}
+
+enum Part {
+    Heading,
+    Step(Step),
+}
+
+fn parts(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut inside = None;
+    for line in text.lines() {
+        match (inside, line) {
+            (None, fence) if fence.starts_with("```") => inside = Some(fence == "```console"),
+            (None, heading) if heading.starts_with('#') => parts.push(Part::Heading),
+            (Some(_), "```") => inside = None,
+            (Some(true), line) => match (line.strip_prefix("$ "), parts.last_mut()) {
+                (Some(command), _) => parts.push(Part::Step(Step {
+                    command: command.to_owned(),
+                    output: String::new(),
+                })),
+                (None, Some(Part::Step(step))) => step.output += &format!("{line}\n"),
+                (None, _) => panic!("a console block begins with output: {line}"),
+            },
+            _ => {}
+        }
+    }
+    parts
+}
+
+/// `waited 3 ms  ran 1 ms` becomes `waited <time>  ran <time>`.
+fn masked(text: &str) -> String {
+    text.lines().map(|line| masked_line(line) + "\n").collect()
+}
+
+fn masked_line(line: &str) -> String {
+    let mut out: Vec<&str> = Vec::new();
+    let mut words = line.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let unit = words.peek().copied();
+        if word.parse::<f64>().is_ok() && matches!(unit, Some("ms" | "s" | "m" | "h" | "d")) {
+            words.next();
+            if out.last() != Some(&"<time>") {
+                out.push("<time>");
+            }
+        } else {
+            out.push(word);
+        }
+    }
+    out.join(" ")
+}
+
+fn bash(place: &Place, line: &str) -> rowlock_testbed::Finished {
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_rowlock"));
+    let old = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{old}", binary.parent().unwrap().display());
+    let mut shell = std::process::Command::new("bash");
+    shell.args(["-c", line]).current_dir(place.folder.path());
+    shell
+        .env("PATH", path)
+        .env_remove("ROWLOCK_URL")
+        .env_remove("ROWLOCK_CONFIG");
+    Process::run(&mut shell, "")
+}
+
+fn end(dev: Option<Process>) {
+    let Some(dev) = dev else { return };
+    dev.signal("TERM");
+    let (code, lines) = dev.wait();
+    assert_eq!(code, Some(0), "{lines:#?}");
+}
+
+#[test]
+fn every_console_block_of_the_readme_does_what_it_shows() {
+    let text = std::fs::read_to_string(repository().join("README.md")).unwrap();
+    let place = Place::new();
+    let mut dev: Option<Process> = None;
+    let mut ran = 0;
+    for part in parts(&text) {
+        let Part::Step(Step { command, output }) = part else {
+            end(dev.take());
+            continue;
+        };
+        ran += 1;
+        if command.starts_with(DEV) {
+            let mut started = place.start(&["dev", "-v"]);
+            for line in output.lines() {
+                started.line_with(line);
+            }
+            dev = Some(started);
+            continue;
+        }
+        if let Some(file) = command.strip_prefix("cat ")
+            && !place.path(file).exists()
+        {
+            place.write(file, &output);
+            continue;
+        }
+        let finished = bash(&place, &command);
+        assert_eq!(finished.code, Some(0), "{command}: {finished:?}");
+        assert_eq!(
+            masked(&finished.stdout),
+            masked(&output),
+            "$ {command}\n{}",
+            finished.stderr
+        );
+        assert_eq!(finished.stderr, "", "$ {command}");
+        let queued = finished.stdout.strip_prefix("queued ");
+        let id = queued.and_then(|rest| rest.split(' ').next());
+        if let (Some(dev), Some(id)) = (&mut dev, id) {
+            dev.line_with(&format!("settled job={id}"));
+        }
+    }
+    end(dev);
+    assert!(ran >= 8, "only {ran} commands were found");
+}
+
+#[test]
+fn durations_are_masked_and_nothing_else() {
+    assert_eq!(
+        masked("1  echo  waited 3 ms  ran 1.5 s\n2 of 5  in 10 m 5 s\n"),
+        "1  echo  waited <time>  ran <time>\n2 of 5  in <time>\n"
+    );
+}
