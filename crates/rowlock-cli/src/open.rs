@@ -126,7 +126,8 @@ impl Setup {
                 ),
             ));
         }
-        let engine = Sqlite::open(self.address.clone(), clock.clone())?;
+        let engine = Sqlite::open(self.address.clone(), clock.clone())?
+            .keep_errors(self.config.limits.errors_kept);
         Ok((Rowlock::with(engine, clock), created))
     }
 
