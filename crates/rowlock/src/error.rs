@@ -70,6 +70,14 @@ impl Error {
         Self::Invalid(why.into())
     }
 
+    /// The same error for a job that was staged alone.
+    pub(crate) fn alone(self) -> Self {
+        match self {
+            Self::InvalidAt { why, .. } => Self::Invalid(why),
+            other => other,
+        }
+    }
+
     /// Whether the same call may succeed later without anybody changing anything.
     #[must_use]
     pub fn is_transient(&self) -> bool {

@@ -60,8 +60,9 @@ impl Rowlock {
     /// [`Error::Invalid`] when the payload lacks a field of the kind's key, [`Error::Unavailable`]
     /// when the store is busy.
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued> {
-        let mut answers = self.enqueue_many(vec![job]).await?;
+        let answers = self.enqueue_many(vec![job]).await;
         answers
+            .map_err(Error::alone)?
             .pop()
             .ok_or_else(|| Error::Bug("an enqueue had no answer".to_owned()))
     }

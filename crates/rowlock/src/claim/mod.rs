@@ -134,6 +134,8 @@ pub struct Expired {
     pub workers: Vec<WorkerId>,
     /// Jobs that went back to pending.
     pub returned: usize,
+    /// The shortest lease among the living: whoever watches must look often enough for it.
+    pub shortest_lease: Option<Duration>,
     /// Jobs that ended, because their attempts were used up or a cancel was asked for.
     pub ended: usize,
 }

@@ -38,6 +38,11 @@ impl Name {
         )))
     }
 
+    /// What the store holds; it was checked on the way in, or is only shown.
+    pub(crate) fn stored(text: String) -> Self {
+        Self(text)
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

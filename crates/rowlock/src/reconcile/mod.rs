@@ -11,6 +11,8 @@ use crate::claim::Observer;
 use crate::clock::Clock;
 use crate::engine::Engine;
 
+/// Samples are never taken more often than this.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 /// How often ended jobs are looked through.
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 /// How many are removed in one transaction.
@@ -18,10 +20,14 @@ const PRUNE_BATCH: usize = 1_000;
 
 /// Looks after the store until it is dropped. Any number of processes may do so at once.
 pub async fn upkeep(engine: Arc<dyn Engine>, clock: Clock, lease: Duration) {
-    let pause = lease / Observer::SAMPLES_PER_LEASE;
     let mut pruned_at = None;
     loop {
-        match engine.expire().await {
+        let mut shortest = lease;
+        let expired = engine.expire().await;
+        if let Ok(expired) = &expired {
+            shortest = shortest.min(expired.shortest_lease.unwrap_or(lease));
+        }
+        match expired {
             Ok(expired) if expired.workers.is_empty() => {}
             Ok(expired) => {
                 let (returned, ended) = (expired.returned, expired.ended);
@@ -37,7 +43,9 @@ pub async fn upkeep(engine: Arc<dyn Engine>, clock: Clock, lease: Duration) {
             pruned_at = Some(now);
             prune(&*engine).await;
         }
-        clock.sleep(pause).await;
+        // A worker with a shorter lease than ours is watched at its own pace.
+        let pause = shortest / Observer::SAMPLES_PER_LEASE;
+        clock.sleep(pause.max(SHORTEST_PAUSE)).await;
     }
 }
 

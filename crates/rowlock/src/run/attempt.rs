@@ -48,7 +48,7 @@ impl Attempt {
             ended,
         } = self;
         let verdict = {
-            let attempt = attempt(&job, handler, &worker, &*engine, &clock);
+            let attempt = attempt(&job, &*handler, &worker, &*engine, &clock);
             tokio::select! {
                 biased;
                 (verdict, started_at) = attempt => verdict.map(|verdict| (verdict, started_at)),
@@ -72,8 +72,8 @@ impl Attempt {
 }
 
 async fn attempt(
-    job: &Arc<ClaimedJob>,
-    handler: Arc<dyn Handler>,
+    job: &ClaimedJob,
+    handler: &dyn Handler,
     worker: &WorkerId,
     engine: &dyn Engine,
     clock: &Clock,
@@ -85,8 +85,7 @@ async fn attempt(
         return (Some(Verdict::Release), None);
     }
     let started_at = clock.now();
-    let theirs = Arc::clone(job);
-    let run = task::catch(async move { handler.run(&theirs).await });
+    let run = task::catch(handler.run(job));
     let failed = |kind, message: &str| {
         let now = clock.now();
         after_error(

@@ -124,6 +124,11 @@ impl Local {
         self.ready.len()
     }
 
+    /// Verdicts on their way.
+    pub(super) fn settling(&self) -> usize {
+        self.settling
+    }
+
     /// Everything that isn't settled.
     pub(super) fn held(&self) -> usize {
         self.ready.len() + self.running.len() + self.settling

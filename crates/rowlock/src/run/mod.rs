@@ -5,6 +5,7 @@
 
 mod attempt;
 mod builtin;
+mod fetch;
 mod handler;
 mod heartbeat;
 mod held;
@@ -143,6 +144,16 @@ impl Worker {
         if self.options.concurrency == 0 {
             return Err(Error::invalid(
                 "the worker has no slots: set concurrency to 1 or more",
+            ));
+        }
+        if self.options.lease < Duration::from_millis(100) {
+            return Err(Error::invalid(
+                "the worker's lease is too short: use 100ms or more",
+            ));
+        }
+        if self.options.poll.is_zero() {
+            return Err(Error::invalid(
+                "the worker's poll is zero: use 10ms or more",
             ));
         }
         let engine = self.rowlock.engine();

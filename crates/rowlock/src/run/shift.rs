@@ -4,23 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use super::attempt::{Attempt, Ended, Order};
+use super::fetch::{Look, fetch, wait};
 use super::heartbeat::{Beat, Beating};
 use super::held::Held;
 use super::local::Local;
 use super::task::Tasks;
 use super::{Handler, Options, Stop, Tally};
 use crate::claim::{Ahead, Claim, ClaimedJob, WorkerId};
-use crate::clock::Clock;
-use crate::engine::{Engine, Wakeups};
+use crate::clock::{Clock, Elapsed};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::job::{JobId, Name, Token};
 use crate::reconcile;
 use crate::settle::{Group, Settled, Settlement, Verdict};
 
+/// How often to ask for a suspect, at the most.
+const SUSPECT_PAUSE: Duration = Duration::from_millis(20);
 /// How long the last verdicts of a stopping worker may take to be written.
 const LAST_ACKS: Duration = Duration::from_secs(5);
 
@@ -37,24 +39,10 @@ pub(super) struct Shift {
     ahead: Ahead,
     attempts: Tasks,
     ended: mpsc::UnboundedSender<Ended>,
+    suspect_asked: Option<Elapsed>,
+    /// When the last heartbeat was answered.
+    beaten: Elapsed,
     tally: Tally,
-}
-
-/// What a claim brought: jobs, and when to look again.
-struct Haul {
-    tokens: Vec<(Token, usize)>,
-    jobs: Vec<ClaimedJob>,
-    next_due: Option<Timestamp>,
-    full: bool,
-}
-
-/// Whether to look for jobs, and if not, when.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Look {
-    Now,
-    /// More may be waiting; there was no room for it.
-    WithRoom,
-    At(Duration),
 }
 
 impl Shift {
@@ -79,6 +67,8 @@ impl Shift {
             local: Local::default(),
             attempts: Tasks::default(),
             ended,
+            suspect_asked: None,
+            beaten: Elapsed::ZERO,
             tally: Tally::default(),
         };
         shift.join().await?;
@@ -96,6 +86,7 @@ impl Shift {
         )?;
         self.beating = Some(beating);
         self.beats = beats;
+        self.beaten = self.clock.elapsed();
         Ok(())
     }
 
@@ -129,8 +120,8 @@ impl Shift {
             self.count(&answers);
         }
         self.beating = None;
-        self.engine.leave(&self.worker).await?;
-        worked.map(|()| self.tally)
+        let left = self.engine.leave(&self.worker).await;
+        worked.and(left).map(|()| self.tally)
     }
 
     async fn serve(
@@ -144,10 +135,23 @@ impl Shift {
         let mut look = Look::Now;
         loop {
             self.start_ready();
+            settling.expect(self.local.running());
             if self.should_claim(look) {
                 wakeups.mark();
-                look = self.claim().await?;
-                if look != Look::Now && self.options.once && self.local.held() == 0 {
+                // A claim that is dropped half-way is released when the worker leaves.
+                let claimed = tokio::select! {
+                    biased;
+                    () = stop.asked() => return Ok(()),
+                    claimed = self.claim() => claimed,
+                };
+                look = match claimed {
+                    Err(Error::LeaseLost) => {
+                        self.start_again(stop).await?;
+                        Look::Now
+                    }
+                    other => other?,
+                };
+                if matches!(look, Look::At(_)) && self.options.once && self.local.held() == 0 {
                     return Ok(());
                 }
                 continue;
@@ -156,9 +160,14 @@ impl Shift {
                 biased;
                 () = stop.asked() => return Ok(()),
                 Some(ended) = endings.recv() => {
-                    self.end(settling, ended);
-                    while let Ok(ended) = endings.try_recv() {
+                    let mut next = Some(ended);
+                    while let Some(ended) = next {
+                        // Its queue may have been at its limit when we looked last.
+                        if self.options.queue_concurrency.contains_key(&ended.0.queue) {
+                            look = Look::Now;
+                        }
                         self.end(settling, ended);
+                        next = endings.try_recv().ok();
                     }
                 }
                 Some(answers) = settled.recv() => {
@@ -168,7 +177,8 @@ impl Shift {
                     }
                 }
                 Some(beat) = self.beats.recv() => {
-                    if self.beat(settling, beat).await? {
+                    if self.beat(settling, beat) {
+                        self.start_again(stop).await?;
                         look = Look::Now;
                     }
                 }
@@ -184,9 +194,10 @@ impl Shift {
             // A few large claims are cheaper than many small ones.
             Look::WithRoom => {
                 let enough = self.ahead.allowed(self.clock.elapsed()).div_ceil(2);
-                room >= enough || (room > 0 && self.local.ready() == 0)
+                let dry = self.local.ready() == 0 && self.local.settling() == 0;
+                room >= enough || (room > 0 && dry)
             }
-            Look::At(_) => false,
+            Look::At(_) | Look::Again(_) => false,
         }
     }
 
@@ -227,11 +238,12 @@ impl Shift {
     async fn claim(&mut self) -> Result<Look> {
         let room = self.room();
         let haul = {
-            let gate = self.held.gate.lock().await;
+            let held = Arc::clone(&self.held);
+            let gate = held.gate.lock().await;
             let ordinary = self.wanted(room, false)?;
-            let suspect = match self.local.has_suspect() {
-                true => None,
-                false => Some(self.wanted(1, true)?),
+            let suspect = match self.may_ask_for_suspect() {
+                true => Some(self.wanted(1, true)?),
+                false => None,
             };
             self.held.begin(ordinary.token);
             suspect
@@ -246,7 +258,7 @@ impl Shift {
                 for token in tokens {
                     self.held.answered(token, 0);
                 }
-                return self.claim_failed(why).await;
+                return self.claim_failed(why);
             }
         };
         for (token, jobs) in haul.tokens {
@@ -263,16 +275,25 @@ impl Shift {
         })
     }
 
-    async fn claim_failed(&mut self, why: Error) -> Result<Look> {
+    /// A process runs one suspect at a time, and doesn't ask for one at every turn: they are rare.
+    fn may_ask_for_suspect(&mut self) -> bool {
+        let now = self.clock.elapsed();
+        let asked = self
+            .suspect_asked
+            .is_some_and(|at| now.saturating_sub(at) < SUSPECT_PAUSE);
+        if asked || self.local.has_suspect() {
+            return false;
+        }
+        self.suspect_asked = Some(now);
+        true
+    }
+
+    fn claim_failed(&self, why: Error) -> Result<Look> {
         match why {
-            Error::LeaseLost => {
-                self.start_again().await?;
-                Ok(Look::Now)
-            }
-            Error::Schema(_) | Error::Bug(_) | Error::Invalid(_) => Err(why),
+            Error::LeaseLost | Error::Schema(_) | Error::Bug(_) | Error::Invalid(_) => Err(why),
             _ => {
                 tracing::warn!(%why, "claiming waits for the store");
-                Ok(Look::At(self.options.poll))
+                Ok(Look::Again(self.options.poll))
             }
         }
     }
@@ -323,10 +344,11 @@ impl Shift {
         }
     }
 
-    /// Whether the worker started again.
-    async fn beat(&mut self, settling: &Group, beat: Beat) -> Result<bool> {
+    /// Does what a beat's answer asks for. Whether the lease is lost, or as good as lost.
+    fn beat(&mut self, settling: &Group, beat: Beat) -> bool {
         match beat {
             Ok(beat) => {
+                self.beaten = self.clock.elapsed();
                 for job in self.local.take_ready(&beat.cancel_requested) {
                     settling.push(settlement(&job, Verdict::Cancelled));
                 }
@@ -340,27 +362,41 @@ impl Shift {
                     let released = beat.released;
                     tracing::warn!(released, "released claims whose answer was lost");
                 }
-                Ok(false)
+                false
             }
-            Err(Error::LeaseLost) => {
-                self.start_again().await?;
-                Ok(true)
+            Err(Error::LeaseLost) => true,
+            // A busy store stops everybody's lease alike. One that is gone stops only ours: others
+            // may see it, so the handlers end before the lease does.
+            Err(why @ (Error::Unreachable(_) | Error::Schema(_))) => {
+                let silent = self.clock.elapsed().saturating_sub(self.beaten);
+                tracing::error!(%why, "heartbeat failed");
+                silent >= self.options.lease * 2 / 3
             }
             Err(why) => {
                 tracing::warn!(%why, "heartbeat failed");
-                Ok(false)
+                false
             }
         }
     }
 
     /// Others have taken over what this worker held: it drops all of it and joins anew.
-    async fn start_again(&mut self) -> Result<()> {
+    async fn start_again(&mut self, stop: &mut Stop) -> Result<()> {
         tracing::warn!(worker = %self.worker, jobs = self.local.held(), "lease lost, starting again");
         self.local.forget();
         self.held.clear();
         self.beating = None;
         self.worker = WorkerId::random(&host())?;
-        self.join().await
+        while let Err(why) = self.join().await {
+            if matches!(why, Error::Schema(_) | Error::Bug(_) | Error::Invalid(_)) {
+                return Err(why);
+            }
+            tracing::error!(%why, "joining waits for the store");
+            tokio::select! {
+                () = stop.asked() => return Ok(()),
+                () = self.clock.sleep(self.options.poll) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Lets running jobs finish within the grace, and gives back the rest.
@@ -404,59 +440,6 @@ fn settlement(job: &ClaimedJob, verdict: Verdict) -> Settlement {
         token: job.token,
         verdict,
         started_at: None,
-    }
-}
-
-/// Both claims at once: they share a transaction where the engine groups commits.
-async fn fetch(
-    engine: &dyn Engine,
-    ordinary: Claim,
-    suspect: Option<Claim>,
-) -> Result<Haul, (Vec<Token>, Error)> {
-    let (limit, first) = (ordinary.limit, ordinary.token);
-    let second = suspect.as_ref().map(|claim| claim.token);
-    let ask_suspect = async {
-        match suspect {
-            Some(claim) => engine.claim(claim).await,
-            None => Ok(Default::default()),
-        }
-    };
-    let (ordinary, suspect) = tokio::join!(engine.claim(ordinary), ask_suspect);
-    match (ordinary, suspect) {
-        (Ok(mut ordinary), Ok(suspect)) => {
-            let full = ordinary.jobs.len() >= limit || !suspect.jobs.is_empty();
-            let mut tokens = vec![(first, ordinary.jobs.len())];
-            tokens.extend(second.map(|token| (token, suspect.jobs.len())));
-            ordinary.jobs.extend(suspect.jobs);
-            Ok(Haul {
-                tokens,
-                jobs: ordinary.jobs,
-                next_due: earliest(ordinary.next_due, suspect.next_due),
-                full,
-            })
-        }
-        // What the other one brought is released by the next heartbeat.
-        (Err(why), _) | (_, Err(why)) => {
-            Err(([Some(first), second].into_iter().flatten().collect(), why))
-        }
-    }
-}
-
-fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
-}
-
-async fn wait(clock: &Clock, wakeups: &mut Wakeups, look: Look) {
-    let time = match look {
-        Look::At(time) => time,
-        _ => return wakeups.next().await,
-    };
-    tokio::select! {
-        () = wakeups.next() => {}
-        () = clock.sleep(time) => {}
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::task::Poll;
 
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use crate::error::{Error, Result};
 
@@ -60,40 +62,21 @@ impl Tasks {
     }
 }
 
-/// Runs work on a task of its own and turns a panic into its message.
+/// Turns a panic of `work` into its message.
 ///
 /// # Errors
 /// The panic's message.
-pub async fn catch<T: Send + 'static>(
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, String> {
-    #[expect(clippy::disallowed_methods, reason = "joined right here")]
-    let task = Aborting(tokio::spawn(work));
-    task.await
-}
-
-/// Ends the task when nobody waits for it any more.
-struct Aborting<T>(JoinHandle<T>);
-
-impl<T> Future for Aborting<T> {
-    type Output = Result<T, String>;
-    fn poll(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Self::Output> {
-        std::pin::Pin::new(&mut self.0).poll(cx).map(|joined| {
-            joined.map_err(|why| match why.try_into_panic() {
-                Ok(panic) => words(&*panic),
-                Err(why) => why.to_string(),
-            })
-        })
-    }
-}
-
-impl<T> Drop for Aborting<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+pub async fn catch<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|cx| {
+        // After a panic the future is only dropped, so nobody sees a half-changed state.
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        match polled {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(words(&*panic))),
+        }
+    })
+    .await
 }
 
 fn words(panic: &(dyn Any + Send)) -> String {

@@ -1,6 +1,7 @@
 //! Acks in groups: what finishes while one batch is being written makes up the next.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -8,18 +9,26 @@ use tokio::sync::mpsc;
 use super::{Settled, Settlement};
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::error::Error;
 use crate::job::{JobId, Token};
 use crate::run::task::Tasks;
 
 /// The most verdicts in one transaction.
 const MOST: usize = 500;
+/// A group of this size is worth a transaction of its own.
+const WORTH_IT: usize = 100;
+/// How long a smaller one waits for others, while jobs are still running.
+const LINGER: Duration = Duration::from_millis(1);
 /// The waits between tries while the store can't be written.
 const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// Where verdicts go in.
 #[derive(Debug)]
-pub struct Group(mpsc::UnboundedSender<Settlement>);
+pub struct Group {
+    inbox: mpsc::UnboundedSender<Settlement>,
+    running: Arc<AtomicUsize>,
+}
 
 /// What became of one verdict.
 pub type Answer = (JobId, Token, Settled);
@@ -34,46 +43,102 @@ impl Group {
     ) -> (Self, mpsc::UnboundedReceiver<Vec<Answer>>) {
         let (inbox, waiting) = mpsc::unbounded_channel();
         let (answers, outbox) = mpsc::unbounded_channel();
-        tasks.start("rowlock-settle", write(engine, clock, waiting, answers));
-        (Self(inbox), outbox)
+        let running = Arc::default();
+        let writer = Writer {
+            engine,
+            clock,
+            running: Arc::clone(&running),
+        };
+        tasks.start("rowlock-settle", writer.write(waiting, answers));
+        (Self { inbox, running }, outbox)
+    }
+
+    /// Says how many jobs may hand in a verdict soon: while there are any, a small group waits for
+    /// company.
+    pub fn expect(&self, running: usize) {
+        self.running.store(running, Ordering::Relaxed);
     }
 
     /// Hands a verdict in.
     pub fn push(&self, settlement: Settlement) {
         // The receiver ends only after this sender.
-        let _ = self.0.send(settlement);
+        let _ = self.inbox.send(settlement);
     }
 }
 
-async fn write(
+struct Writer {
     engine: Arc<dyn Engine>,
     clock: Clock,
-    mut waiting: mpsc::UnboundedReceiver<Settlement>,
-    answers: mpsc::UnboundedSender<Vec<Answer>>,
-) {
-    let mut batch = Vec::new();
-    while waiting.recv_many(&mut batch, MOST).await > 0 {
-        let settled = until_written(&*engine, &clock, &batch).await;
-        let group = batch
-            .drain(..)
-            .zip(settled)
-            .map(|(each, settled)| (each.id, each.token, settled))
-            .collect();
-        // Nobody reads the answers of a worker that has gone.
-        let _ = answers.send(group);
-    }
+    running: Arc<AtomicUsize>,
 }
 
-/// A verdict is never dropped because the store was away for a while. If a write had succeeded and
-/// only its answer was lost, the second try is refused as lost: the job has moved already.
-async fn until_written(engine: &dyn Engine, clock: &Clock, batch: &[Settlement]) -> Vec<Settled> {
-    let mut wait = SHORTEST;
-    loop {
-        match engine.settle(batch.to_vec()).await {
-            Ok(settled) => return settled,
-            Err(why) => tracing::warn!(%why, jobs = batch.len(), "settling waits for the store"),
+impl Writer {
+    async fn write(
+        self,
+        mut waiting: mpsc::UnboundedReceiver<Settlement>,
+        answers: mpsc::UnboundedSender<Vec<Answer>>,
+    ) {
+        let mut batch = Vec::new();
+        while waiting.recv_many(&mut batch, MOST).await > 0 {
+            self.linger(&mut waiting, &mut batch).await;
+            let settled = self.until_written(&batch).await;
+            let group = batch
+                .drain(..)
+                .zip(settled)
+                .map(|(each, settled)| (each.id, each.token, settled))
+                .collect();
+            // Nobody reads the answers of a worker that has gone.
+            let _ = answers.send(group);
         }
-        clock.sleep(wait).await;
-        wait = (wait * 2).min(LONGEST);
+    }
+
+    /// A commit costs the same for one verdict as for a hundred.
+    async fn linger(
+        &self,
+        waiting: &mut mpsc::UnboundedReceiver<Settlement>,
+        batch: &mut Vec<Settlement>,
+    ) {
+        let pause = self.clock.sleep(LINGER);
+        tokio::pin!(pause);
+        while batch.len() < WORTH_IT && self.running.load(Ordering::Relaxed) > 0 {
+            let most = MOST - batch.len();
+            tokio::select! {
+                biased;
+                more = waiting.recv_many(batch, most) => if more == 0 { return },
+                () = &mut pause => return,
+            }
+        }
+    }
+
+    /// A verdict is never dropped because the store was away for a while. If a write had succeeded
+    /// and only its answer was lost, the second try is refused as lost: the job has moved already.
+    async fn until_written(&self, batch: &[Settlement]) -> Vec<Settled> {
+        let mut wait = SHORTEST;
+        loop {
+            match (self.engine.settle(batch.to_vec()).await, batch) {
+                (Ok(settled), _) => return settled,
+                // A single verdict that can't be written at all must not hold up the others.
+                (Err(why @ (Error::Bug(_) | Error::Invalid(_))), [one]) => {
+                    let job = one.id;
+                    tracing::error!(%job, %why, "a verdict can't be written, the job runs again");
+                    return vec![Settled::LeaseLost];
+                }
+                (Err(Error::Bug(_) | Error::Invalid(_)), _) => return self.one_by_one(batch).await,
+                (Err(why), _) => {
+                    let jobs = batch.len();
+                    tracing::warn!(%why, jobs, "settling waits for the store");
+                }
+            }
+            self.clock.sleep(wait).await;
+            wait = (wait * 2).min(LONGEST);
+        }
+    }
+
+    async fn one_by_one(&self, batch: &[Settlement]) -> Vec<Settled> {
+        let mut settled = Vec::with_capacity(batch.len());
+        for each in batch.chunks(1) {
+            settled.extend(Box::pin(self.until_written(each)).await);
+        }
+        settled
     }
 }

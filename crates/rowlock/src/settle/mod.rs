@@ -65,6 +65,18 @@ pub enum Verdict {
     Sent,
 }
 
+impl Verdict {
+    /// Whether the job leaves the queue by it. (A cancel that was asked for makes an end of the
+    /// others too.)
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        matches!(
+            self,
+            Self::Done | Self::NotNeeded | Self::Fail(_) | Self::Cancelled | Self::Sent
+        )
+    }
+}
+
 /// A verdict on one claimed job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {

@@ -33,8 +33,9 @@ use crate::job::NewJob;
 /// [`Error::Invalid`] for a payload that lacks a key field, [`Error::Schema`] when the connection's
 /// main database has no rowlock tables, [`Error::Unavailable`] when it is locked.
 pub fn enqueue_blocking(connection: &Connection, job: &NewJob) -> Result<Enqueued> {
-    let mut answers = enqueue_many_blocking(connection, std::slice::from_ref(job))?;
+    let answers = enqueue_many_blocking(connection, std::slice::from_ref(job));
     answers
+        .map_err(Error::alone)?
         .pop()
         .ok_or_else(|| Error::Bug("an enqueue had no answer".to_owned()))
 }

@@ -188,6 +188,35 @@ pub async fn an_observer_that_was_away_expires_nobody(world: World) {
     assert_eq!(observer.observe(&world, LEASE, &[]).await, 1);
 }
 
+pub async fn whoever_watches_is_told_the_shortest_lease(world: World) {
+    let site = world.open();
+    let engine = site.engine();
+    assert_eq!(engine.expire().await.unwrap().shortest_lease, None);
+    site.join().await;
+    let hasty = WorkerId::random("hasty").unwrap();
+    let short = Duration::from_secs(3);
+    engine.join(&hasty, short).await.unwrap();
+    assert_eq!(engine.expire().await.unwrap().shortest_lease, Some(short));
+    // Watched at its own pace it is given up after its own lease, and the other one isn't.
+    for _ in 0..6 {
+        world.advance(short / 6);
+        let dead = engine.expire().await.unwrap().workers;
+        assert!(dead.is_empty() || dead == [hasty.clone()], "{dead:?}");
+    }
+    assert_eq!(site.rowlock.operate().workers().await.unwrap().len(), 1);
+}
+
+pub async fn rows_of_a_worker_that_somebody_removed_are_given_back(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let id = site.stage(job("mail")).await;
+    site.claim_one(&worker, &["mail"]).await;
+    world.home.client().execute("DELETE FROM rowlock_worker");
+    site.engine().expire().await.unwrap();
+    let found = site.job(id).await;
+    assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
+}
+
 pub async fn a_worker_that_leaves_gives_back_what_it_holds(world: World) {
     let site = world.open();
     let worker = site.join().await;

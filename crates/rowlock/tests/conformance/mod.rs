@@ -95,11 +95,14 @@ cases! {
         a_claim_whose_answer_was_lost_is_released_by_its_living_owner,
         a_worker_with_its_wall_clock_an_hour_off_expires_nobody,
         an_observer_that_was_away_expires_nobody,
+        whoever_watches_is_told_the_shortest_lease,
+        rows_of_a_worker_that_somebody_removed_are_given_back,
         a_worker_that_leaves_gives_back_what_it_holds;
     operate:
         a_pending_job_is_cancelled_at_once,
         a_running_job_is_asked_to_stop_and_may_finish_first,
         a_flagged_job_of_a_dead_worker_ends_cancelled,
+        a_flagged_job_gets_no_other_attempt,
         a_redrive_keeps_errors_and_gives_attempts_back,
         a_redrive_that_meets_a_live_holder_is_refused,
         a_running_job_is_not_deleted,
@@ -118,6 +121,7 @@ cases! {
         a_cancel_request_stops_a_running_handler,
         a_stopped_worker_gives_back_what_it_had_not_finished,
         a_worker_that_was_given_up_starts_again,
+        a_verdict_that_cannot_be_written_holds_up_nobody,
         a_worker_wakes_for_a_job_of_another_process;
 }
 

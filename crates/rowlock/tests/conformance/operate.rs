@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use rowlock::engine::{Applied, Cancel, Filter};
-use rowlock::settle::Settled;
+use rowlock::settle::{Settled, Verdict};
 use rowlock::{Error, JobId, JobState, Kind, Outcome};
 
-use super::world::{LEASE, Site, World, failed, job, name};
+use super::world::{LEASE, Site, World, error, failed, job, name};
 
 async fn conflict(site: &Site, id: JobId, answer: rowlock::Result<()>) -> String {
     match answer {
@@ -72,6 +72,36 @@ pub async fn a_flagged_job_of_a_dead_worker_ends_cancelled(world: World) {
     site.engine().cancel(vec![id]).await.unwrap();
     assert_eq!(site.observe(&world, LEASE, &[]).await, 1);
     assert_eq!(site.state(id).await, JobState::Cancelled);
+}
+
+pub async fn a_flagged_job_gets_no_other_attempt(world: World) {
+    let site = world.open();
+    let at = world.clock.now();
+    for way in ["retry", "snooze", "release", "leave", "lost answer"] {
+        let worker = site.join().await;
+        let id = site.stage(job("mail")).await;
+        let claimed = site.claim_one(&worker, &["mail"]).await;
+        site.engine().cancel(vec![id]).await.unwrap();
+        match way {
+            "retry" => {
+                let error = error(&claimed, &world);
+                site.settle(&claimed, Verdict::Retry { at, error }).await;
+                assert_eq!(site.job(id).await.errors.len(), 1);
+            }
+            "snooze" => {
+                site.settle(&claimed, Verdict::Snooze(at)).await;
+            }
+            "release" => {
+                site.settle(&claimed, Verdict::Release).await;
+            }
+            "leave" => site.engine().leave(&worker).await.unwrap(),
+            _ => {
+                let beat = site.beat(&worker, &[]).await.unwrap();
+                assert!(beat.cancel_requested.is_empty(), "nobody runs it");
+            }
+        }
+        assert_eq!(site.state(id).await, JobState::Cancelled, "after a {way}");
+    }
 }
 
 pub async fn a_redrive_keeps_errors_and_gives_attempts_back(world: World) {

@@ -33,6 +33,7 @@ pub async fn sql_and_call_store_the_same_job(world: World) {
         json!({"to": true, "n": null}),
         json!({"to": {"b": [1, "x"], "a": null}, "n": [1, 2]}),
         json!({"n": -7, "to": "", "other": [[[]]]}),
+        json!({"n": 18_446_744_073_709_551_615_u64, "to": 1e-9}),
     ];
     let mut client = world.home.client();
     for payload in payloads {
@@ -129,6 +130,8 @@ pub async fn sql_refuses_what_the_library_refuses(world: World) {
         vec![kind(), ("payload", huge.as_str().into())],
         vec![kind(), ("payload", r#"{"a":"\u0000"}"#.into())],
         vec![kind(), ("payload", r#"{"a":1,"a":2}"#.into())],
+        vec![kind(), ("payload", "[1e400]".into())],
+        vec![kind(), ("payload", "\"a\"\0".into())],
         vec![kind(), ("priority", Field::Int(40_000))],
         vec![kind(), ("priority", "high".into())],
         vec![kind(), ("max_attempts", Field::Int(0))],

@@ -137,6 +137,8 @@ pub async fn values_of_different_types_are_different_keys(world: World) {
         json!(null),
         json!("null"),
         json!(1.5),
+        json!(18_446_744_073_709_551_615_u64),
+        json!(18_446_744_073_709_551_614_u64),
         json!([1]),
         json!({"a": 1}),
         json!("[1]"),

@@ -181,6 +181,26 @@ pub async fn a_worker_that_was_given_up_starts_again(world: World) {
     assert_eq!(site.job(id).await.attempt, 0);
 }
 
+pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
+    let site = real(&world);
+    // A job in the history has the id that the next one gets.
+    let taken = site.stage(job("mail")).await;
+    site.engine().cancel(vec![taken]).await.unwrap();
+    world
+        .home
+        .client()
+        .execute("DELETE FROM sqlite_sequence WHERE name = 'rowlock_job'");
+    assert_eq!(site.stage(job("mail")).await, taken);
+    let others = site.stage_many("mail", 20).await;
+    let worker = Worker::new(site.rowlock.clone())
+        .handle(kind("mail"), |_: ClaimedJob| async { Outcome::Done });
+    let tally = run_once(worker).await;
+    assert_eq!((tally.settled, tally.lost), (20, 1));
+    for id in others {
+        assert_eq!(site.state(id).await, JobState::Completed);
+    }
+}
+
 pub async fn a_worker_wakes_for_a_job_of_another_process(world: World) {
     let site = real(&world);
     // Without a wake-up it would look again in an hour.

@@ -27,6 +27,14 @@ pub fn trials() -> Vec<Trial> {
             "sqlite_file::a_commit_waits_for_the_disk_unless_told_otherwise",
             own_file::a_commit_waits_for_the_disk_unless_told_otherwise,
         ),
+        plain(
+            "sqlite_file::a_file_that_is_gone_takes_no_jobs",
+            own_file::a_file_that_is_gone_takes_no_jobs,
+        ),
+        plain(
+            "sqlite_file::a_row_written_by_hand_stops_nobody",
+            own_file::a_row_written_by_hand_stops_nobody,
+        ),
         plain("sqlite_schema::is_as_recorded", golden::is_as_recorded),
         plain(
             "sqlite_schema::migrating_twice_changes_nothing",

@@ -136,3 +136,80 @@ pub fn a_commit_waits_for_the_disk_unless_told_otherwise() {
         address.synchronous = Synchronous::Normal;
     }
 }
+
+pub fn a_file_that_is_gone_takes_no_jobs() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (_folder, address, _) = application();
+    migrate_up(&address, &Clock::system()).unwrap();
+    let path = address.path.clone();
+    let rowlock = Rowlock::with(
+        Sqlite::open(address, Clock::system()).unwrap(),
+        Clock::system(),
+    );
+    let enqueue = || runtime.block_on(rowlock.enqueue(NewJob::new("mail").unwrap()));
+    enqueue().unwrap();
+    std::fs::rename(&path, path.with_extension("moved")).unwrap();
+    let gone = enqueue();
+    assert!(matches!(gone, Err(Error::Unreachable(_))), "{gone:?}");
+    std::fs::copy(path.with_extension("moved"), &path).unwrap();
+    let replaced = enqueue().unwrap_err().to_string();
+    assert!(replaced.contains("replaced"), "{replaced}");
+    std::fs::rename(path.with_extension("moved"), &path).unwrap();
+    enqueue().unwrap();
+}
+
+pub fn a_row_written_by_hand_stops_nobody() {
+    let home = File::new();
+    let connection = home.connect();
+    for wrong in [
+        "INSERT INTO rowlock_kind (kind, priority) VALUES ('a', 'high')",
+        "INSERT INTO rowlock_kind (kind, queue) VALUES ('a', 'my queue')",
+        "INSERT INTO rowlock_kind (kind, timeout_ms) VALUES ('a', '30s')",
+        "INSERT INTO rowlock_kind (kind, key_fields) VALUES ('a', 'to')",
+        "INSERT INTO rowlock_kind (kind, switch) VALUES ('a', 'off')",
+        "INSERT INTO rowlock_queue (queue, switch_until) VALUES ('a', 'soon')",
+    ] {
+        assert!(connection.execute_batch(wrong).is_err(), "{wrong}");
+    }
+    // Nothing keeps people from writing nonsense into the job table itself.
+    connection
+        .execute_batch(
+            "INSERT INTO rowlock_job (kind, queue, priority, state, max_attempts, scheduled_at, created_at, unique_until, payload)
+             VALUES ('mail', 'my queue', 0, 'pending', 'many', 0, 'today', 'x', CAST(x'ff' AS TEXT));
+             INSERT INTO rowlock_job (kind, queue, priority, state, max_attempts, scheduled_at, created_at, unique_until, tags, errors, payload)
+             VALUES ('mail', 'default', 0, 'pending', 5, 0, 0, 'finished', 'red', 'none', '{');
+             INSERT INTO rowlock_enqueue (kind) VALUES ('mail');",
+        )
+        .unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let engine = Sqlite::open(home.address(), Clock::system()).unwrap();
+    let rowlock = Rowlock::with(engine, Clock::system());
+    let options = rowlock::run::Options {
+        once: true,
+        ..Default::default()
+    };
+    let worker = rowlock::Worker::new(rowlock.clone())
+        .options(options)
+        .handle(
+            rowlock::Kind::new("mail").unwrap(),
+            |_: rowlock::claim::ClaimedJob| async { rowlock::Outcome::Done },
+        );
+    let tally = runtime
+        .block_on(worker.run(rowlock::run::Stopper::default().stop()))
+        .unwrap();
+    assert_eq!(
+        (tally.settled, tally.lost),
+        (2, 0),
+        "the job in a queue without a valid name waits"
+    );
+    let stats = runtime.block_on(rowlock.operate().stats()).unwrap();
+    assert_eq!((stats.total.pending, stats.total.completed), (1, 2));
+    let all = rowlock::engine::Filter {
+        limit: 10,
+        ..Default::default()
+    };
+    assert_eq!(
+        runtime.block_on(rowlock.operate().jobs(all)).unwrap().len(),
+        3
+    );
+}

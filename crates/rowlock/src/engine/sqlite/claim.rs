@@ -170,12 +170,13 @@ impl<'a> Look<'a> {
         let mut jobs = Vec::new();
         while jobs.len() < room {
             let lanes = self.best_lanes(queue)?;
-            if lanes.is_empty() {
-                break;
-            }
+            let before = jobs.len();
             for (n, lane) in lanes.iter().enumerate() {
                 let share = (room - jobs.len()).div_ceil(lanes.len() - n);
                 jobs.append(&mut self.take_lane(&queue.name, lane, share)?);
+            }
+            if jobs.len() == before {
+                break;
             }
         }
         Ok(jobs)
@@ -201,7 +202,7 @@ impl<'a> Look<'a> {
             let found = head
                 .query_row(
                     params![queue.as_str(), kind.as_str(), self.wanted.suspect, *below],
-                    |row| Ok((row.get(0)?, row::time(row, 1)?.unwrap_or_default())),
+                    |row| Ok((row::number(row, 0)?, row::time(row, 1)?.unwrap_or_default())),
                 )
                 .optional()
                 .map_err(|why| map(why, "claim_lane"))?;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -66,7 +67,18 @@ where
 struct Waiting {
     work: VecDeque<Box<dyn Errand>>,
     stage: VecDeque<Box<dyn Errand>>,
+    watched: bool,
     closed: bool,
+}
+
+/// What a thread does next.
+pub(super) enum Next {
+    /// Run these together.
+    Group(Vec<Box<dyn Errand>>),
+    /// Nothing came for a while.
+    Quiet,
+    /// Nothing will come any more.
+    Closed,
 }
 
 /// Where errands wait for their thread.
@@ -84,21 +96,33 @@ impl Inbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks until there is something to do. `None` once closed and empty.
-    pub(super) fn next_group(&self) -> Option<Vec<Box<dyn Errand>>> {
+    /// Blocks until there is something to do; once watched, not longer than `pause`.
+    pub(super) fn next(&self, pause: Option<Duration>) -> Next {
         let mut waiting = self.lock();
         while waiting.work.is_empty() && waiting.stage.is_empty() {
             if waiting.closed {
-                return None;
+                return Next::Closed;
             }
-            waiting = self
-                .arrived
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
+            let Some(pause) = pause.filter(|_| waiting.watched) else {
+                let woken = self.arrived.wait(waiting);
+                waiting = woken.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let woken = self.arrived.wait_timeout(waiting, pause);
+            let (back, time) = woken.unwrap_or_else(PoisonError::into_inner);
+            waiting = back;
+            if time.timed_out() && waiting.work.is_empty() && waiting.stage.is_empty() {
+                return Next::Quiet;
+            }
         }
         let mut group = take(&mut waiting.work);
         group.append(&mut take(&mut waiting.stage));
-        Some(group)
+        Next::Group(group)
+    }
+
+    /// Whether somebody wants to hear of other processes' commits.
+    pub(super) fn is_watched(&self) -> bool {
+        self.lock().watched
     }
 
     /// Whether somebody waits.
@@ -155,6 +179,12 @@ impl Desk {
                 _thread: thread,
             },
         })
+    }
+
+    /// From now on the thread looks for other processes' commits.
+    pub(super) fn watch(&self) {
+        self.inbox.lock().watched = true;
+        self.inbox.arrived.notify_one();
     }
 
     /// Runs `work` on the thread and waits for its answer.

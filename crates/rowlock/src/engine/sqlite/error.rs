@@ -4,6 +4,9 @@ use rusqlite::ffi::ErrorCode;
 
 use crate::error::Error;
 
+/// SQLITE_BUSY_SNAPSHOT
+const BUSY_SNAPSHOT: i32 = 517;
+
 /// Turns a driver's error into ours; `doing` says what was tried.
 pub(crate) fn map(why: rusqlite::Error, doing: &str) -> Error {
     let Some(code) = why.sqlite_error_code() else {
@@ -14,6 +17,15 @@ pub(crate) fn map(why: rusqlite::Error, doing: &str) -> Error {
         other => other.to_string(),
     };
     match code {
+        _ if why
+            .sqlite_error()
+            .is_some_and(|error| error.extended_code == BUSY_SNAPSHOT) =>
+        {
+            Error::Unavailable(format!(
+                "somebody wrote after this transaction had read ({doing}): roll back and try again, \
+                 and begin with BEGIN IMMEDIATE"
+            ))
+        }
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Unavailable(format!(
             "another process has held the write lock for too long ({doing})"
         )),

@@ -30,10 +30,10 @@ pub(super) fn heartbeat(
     connection: &Connection,
     worker: &WorkerId,
     held: &[Token],
-    now: Timestamp,
+    terms: Terms,
 ) -> Result<Heartbeat> {
     let me = worker.as_str();
-    let now = now.as_millisecond();
+    let now = terms.now.as_millisecond();
     if !execute(connection, sql!("heartbeat"), params![me, now])? {
         return Err(Error::LeaseLost);
     }
@@ -47,16 +47,46 @@ pub(super) fn heartbeat(
     let mut asked = sql!("heartbeat_asked").on(connection)?;
     let rows = asked
         .query_map(params![me, now], |row| {
-            Ok((JobId(row.get(0)?), row.get(1)?))
+            let token = Token::stored(row.get(2)?);
+            Ok((JobId(row.get(0)?), token, row.get::<_, bool>(1)?))
         })
         .map_err(|why| map(why, "heartbeat_asked"))?;
-    for found in rows {
-        match found.map_err(|why| map(why, "heartbeat_asked"))? {
-            (id, true) => answer.cancel_requested.push(id),
-            (id, false) => answer.stopped.push(id),
+    let rows: Vec<_> = rows
+        .collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "heartbeat_asked"))?;
+    for (id, token, wants_cancel) in rows {
+        match wants_cancel {
+            true if held.contains(&token) => answer.cancel_requested.push(id),
+            // Nobody runs it: the claim's answer was lost.
+            true => cancel_held(connection, id, token, terms, &mut answer.released)?,
+            false => answer.stopped.push(id),
         }
     }
     Ok(answer)
+}
+
+fn cancel_held(
+    connection: &Connection,
+    id: JobId,
+    token: Token,
+    terms: Terms,
+    count: &mut usize,
+) -> Result<()> {
+    let verdict = Verdict::Cancelled;
+    let settlement = Settlement {
+        id,
+        token,
+        verdict,
+        started_at: None,
+    };
+    *count += usize::from(finish(
+        connection,
+        &settlement,
+        JobState::Cancelled,
+        None,
+        terms,
+    )?);
+    Ok(())
 }
 
 pub(super) fn start_suspect(
@@ -72,7 +102,14 @@ pub(super) fn start_suspect(
     }
 }
 
-pub(super) fn leave(connection: &Connection, worker: &WorkerId) -> Result<()> {
+pub(super) fn leave(connection: &Connection, worker: &WorkerId, terms: Terms) -> Result<()> {
+    let mut cancelled = 0;
+    for job in held(connection, worker)? {
+        if job.cancel_requested {
+            let Settlement { id, token, .. } = job.settlement;
+            cancel_held(connection, id, token, terms, &mut cancelled)?;
+        }
+    }
     execute(connection, sql!("leave_release"), [worker.as_str()])?;
     execute(connection, sql!("leave"), [worker.as_str()]).map(|_| ())
 }
@@ -93,6 +130,11 @@ pub(super) fn expire(
     elapsed: Elapsed,
     terms: Terms,
 ) -> Result<Expired> {
+    let mut expired = Expired::default();
+    for stray in strays(connection)? {
+        // Somebody removed its worker: nobody beats for these rows.
+        give_back(connection, &stray, None, terms, &mut expired)?;
+    }
     let samples = sample(connection)?;
     let beats: Vec<_> = samples
         .iter()
@@ -111,16 +153,34 @@ pub(super) fn expire(
             .map(|sample| sample.worker.clone())
             .collect();
     }
-    let mut expired = Expired::default();
     for sample in samples
         .iter()
         .filter(|sample| dead.contains(&sample.worker))
     {
-        give_back(connection, sample, terms, &mut expired)?;
+        give_back(
+            connection,
+            &sample.worker,
+            sample.suspect,
+            terms,
+            &mut expired,
+        )?;
         execute(connection, sql!("leave"), [sample.worker.as_str()])?;
     }
+    expired.shortest_lease = samples.iter().map(|sample| sample.lease).min();
     expired.workers = dead;
     Ok(expired)
+}
+
+/// Holders of rows that aren't in the worker table.
+fn strays(connection: &Connection) -> Result<Vec<WorkerId>> {
+    let mut read = sql!("expire_strays").on(connection)?;
+    let rows = read
+        .query_map([], |row| {
+            Ok(WorkerId::stored(row::text(row, 0)?.unwrap_or_default()))
+        })
+        .map_err(|why| map(why, "expire_strays"))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "expire_strays"))
 }
 
 fn sample(connection: &Connection) -> Result<Vec<Sample>> {
@@ -160,8 +220,8 @@ fn held(connection: &Connection, worker: &WorkerId) -> Result<Vec<Held>> {
                     verdict: Verdict::Release,
                     started_at: None,
                 },
-                attempt: row.get(2)?,
-                max_attempts: row.get(3)?,
+                attempt: row::number(row, 2)?,
+                max_attempts: row::number(row, 3)?,
                 cancel_requested: row.get(4)?,
                 backoff: row::text(row, 5)?
                     .and_then(|text| serde_json::from_str(&text).ok())
@@ -175,11 +235,12 @@ fn held(connection: &Connection, worker: &WorkerId) -> Result<Vec<Held>> {
 
 fn give_back(
     connection: &Connection,
-    dead: &Sample,
+    dead: &WorkerId,
+    suspect: Option<(i64, i64)>,
     terms: Terms,
     expired: &mut Expired,
 ) -> Result<()> {
-    for job in held(connection, &dead.worker)? {
+    for job in held(connection, dead)? {
         let settlement = &job.settlement;
         if job.cancel_requested {
             finish(connection, settlement, JobState::Cancelled, None, terms)?;
@@ -187,7 +248,7 @@ fn give_back(
             continue;
         }
         // Only the suspect that had really begun pays for the death of its process.
-        let pays = dead.suspect == Some((settlement.id.0, settlement.token.get()));
+        let pays = suspect == Some((settlement.id.0, settlement.token.get()));
         #[cfg(feature = "test-hooks")]
         let pays = pays || crate::hooks::switched_off("expire.give_attempts_back");
         if !pays {
@@ -195,7 +256,7 @@ fn give_back(
             expired.returned += 1;
             continue;
         }
-        let why = format!("worker {} died while it ran this job", dead.worker);
+        let why = format!("worker {dead} died while it ran this job");
         let error = JobError::new(job.attempt, terms.now, ErrorKind::Lease, &why);
         if job.attempt >= job.max_attempts {
             finish(

@@ -1,7 +1,7 @@
 //! The embedded engine: a SQLite file of its own, or tables beside the application's.
 //!
-//! One writer thread per process commits what waits together; one reader thread answers operators;
-//! a third watches for other processes' commits once somebody listens. In: the journey's calls.
+//! One writer thread per process commits what waits together, and notices other processes' commits;
+//! two more read, for operators and for workers that look for due jobs. In: the journey's calls.
 //! Out: answers after the commit. A crash in any of them leaves the file as of the last commit.
 
 mod claim;
@@ -15,23 +15,21 @@ mod row;
 mod settle;
 pub(crate) mod stage;
 pub(crate) mod statements;
-mod watch;
 mod writer;
 
 pub use connect::{Address, Owner, Synchronous, owner};
 pub use migrate::{LATEST, MIGRATIONS, Migration, SchemaVersion};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use self::connect::Create;
-use self::desk::{Desk, Lane};
+use self::connect::{Create, OpenFile};
+use self::desk::{Desk, Lane, Next};
 use self::settle::Terms;
-use self::watch::Watch;
 use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Filter, Operate};
 use super::{QueueRow, Stats, Wakeups, WorkerRow};
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
@@ -48,7 +46,7 @@ pub struct Sqlite {
     bell: Bell,
     writer: Desk,
     reader: Desk,
-    watch: OnceLock<Option<Watch>>,
+    peeker: Desk,
     observer: Arc<Mutex<Observer>>,
     turn: AtomicUsize,
     was_idle: AtomicBool,
@@ -90,8 +88,8 @@ impl Sqlite {
     /// # Errors
     /// [`Error::Schema`] when it isn't, naming the remedy; whatever opening can meet.
     pub fn open(address: Address, clock: Clock) -> Result<Self> {
-        let connection = connect::open(&address, Create::No)?;
-        let version = migrate::version(&connection)?;
+        // Looked at first: opening would turn WAL on, in somebody else's file too.
+        let version = schema_version(&address)?;
         if version.stored < version.latest {
             return Err(Error::Schema(format!(
                 "{} has {}: run `rowlock migrate up`",
@@ -102,27 +100,22 @@ impl Sqlite {
                 }
             )));
         }
+        let connection = connect::open(&address, Create::No)?;
+        let file = OpenFile::new(&address)?;
         let bell = Bell::default();
         let rings = bell.clone();
         let writer = Desk::start("rowlock-write", move |inbox| {
-            writer::serve(&connection, inbox, &rings);
+            writer::serve(&connection, &file, inbox, &rings);
         })?;
-        let connection = connect::open(&address, Create::No)?;
-        let reader = Desk::start("rowlock-read", move |inbox| {
-            while let Some(group) = inbox.next_group() {
-                for mut errand in group {
-                    let outcome = errand.run(&connection);
-                    errand.answer(outcome);
-                }
-            }
-        })?;
+        let reader = reading(&address, "rowlock-read")?;
+        let peeker = reading(&address, "rowlock-peek")?;
         Ok(Self {
             address,
             clock,
             bell,
             writer,
             reader,
-            watch: OnceLock::new(),
+            peeker,
             observer: Arc::default(),
             turn: AtomicUsize::new(0),
             was_idle: AtomicBool::new(false),
@@ -149,15 +142,23 @@ impl Sqlite {
     /// # Errors
     /// Whatever the database answers.
     pub async fn durability(&self) -> Result<(String, Synchronous)> {
-        self.write(false, connect::durability).await
+        self.write(1, false, connect::durability).await
+    }
+
+    fn terms(&self) -> Terms {
+        Terms {
+            now: self.clock.now(),
+            errors_kept: self.errors_kept,
+        }
     }
 
     async fn write<T: Send + 'static>(
         &self,
+        weight: usize,
         rings: bool,
         work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.writer.ask(Lane::Work, 1, rings, work).await
+        self.writer.ask(Lane::Work, weight, rings, work).await
     }
 
     async fn read<T: Send + 'static>(
@@ -166,6 +167,19 @@ impl Sqlite {
     ) -> Result<T> {
         self.reader.ask(Lane::Work, 1, false, work).await
     }
+}
+
+/// A thread that reads. Operators' questions may take long, so a claim's look has one of its own.
+fn reading(address: &Address, name: &'static str) -> Result<Desk> {
+    let connection = connect::open(address, Create::No)?;
+    Desk::start(name, move |inbox| {
+        while let Next::Group(group) = inbox.next(None) {
+            for mut errand in group {
+                let outcome = errand.run(&connection);
+                errand.answer(outcome);
+            }
+        }
+    })
 }
 
 #[async_trait]
@@ -179,7 +193,7 @@ impl Engine for Sqlite {
 
     async fn add_kinds(&self, kinds: &[Kind]) -> Result<Vec<Drift>> {
         let kinds = kinds.to_vec();
-        self.write(true, move |on| operate::add_kinds(on, &kinds))
+        self.write(1, true, move |on| operate::add_kinds(on, &kinds))
             .await
     }
 
@@ -192,14 +206,16 @@ impl Engine for Sqlite {
 
     async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
         let (worker, now) = (worker.clone(), self.clock.now());
-        self.write(false, move |on| lease::join(on, &worker, lease, now))
+        self.write(1, false, move |on| lease::join(on, &worker, lease, now))
             .await
     }
 
     async fn heartbeat(&self, worker: &WorkerId, held: Vec<Token>) -> Result<Heartbeat> {
-        let (worker, now) = (worker.clone(), self.clock.now());
-        self.write(true, move |on| lease::heartbeat(on, &worker, &held, now))
-            .await
+        let (worker, terms) = (worker.clone(), self.terms());
+        self.write(1, false, move |on| {
+            lease::heartbeat(on, &worker, &held, terms)
+        })
+        .await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
@@ -208,16 +224,19 @@ impl Engine for Sqlite {
         // idle worker, and they would only stand in each other's way.
         if claim.suspect || self.was_idle.load(Ordering::Relaxed) {
             let (wanted, now) = (claim.clone(), self.clock.now());
-            let (due, next_due) = self.read(move |on| claim::peek(on, &wanted, now)).await?;
+            let look = move |on: &Connection| claim::peek(on, &wanted, now);
+            let (due, next_due) = self.peeker.ask(Lane::Work, 1, false, look).await?;
             if !due {
                 let jobs = Vec::new();
                 return Ok(Claimed { jobs, next_due });
             }
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let suspect = claim.suspect;
+        let (suspect, weight) = (claim.suspect, claim.limit);
         let claimed = self
-            .write(false, move |on| claim::claim(on, &claim, clock.now(), turn))
+            .write(weight, false, move |on| {
+                claim::claim(on, &claim, clock.now(), turn)
+            })
             .await?;
         if !suspect {
             self.was_idle
@@ -228,17 +247,18 @@ impl Engine for Sqlite {
 
     async fn start_suspect(&self, worker: &WorkerId, id: JobId, token: Token) -> Result<()> {
         let worker = worker.clone();
-        self.write(false, move |on| {
+        self.write(1, false, move |on| {
             lease::start_suspect(on, &worker, id, token)
         })
         .await
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
-        let (clock, errors_kept) = (self.clock.clone(), self.errors_kept);
-        self.write(true, move |on| {
-            let now = clock.now();
-            let terms = Terms { now, errors_kept };
+        let terms = self.terms();
+        // Whoever waits for work need not hear of a job that has ended.
+        let ends = |each: &Settlement| each.verdict.is_end();
+        let rings = !settlements.iter().all(ends);
+        self.write(settlements.len(), rings, move |on| {
             settlements
                 .iter()
                 .map(|each| settle::settle(on, each, terms))
@@ -248,14 +268,15 @@ impl Engine for Sqlite {
     }
 
     async fn leave(&self, worker: &WorkerId) -> Result<()> {
-        let worker = worker.clone();
-        self.write(true, move |on| lease::leave(on, &worker)).await
+        let (worker, terms) = (worker.clone(), self.terms());
+        self.write(1, true, move |on| lease::leave(on, &worker, terms))
+            .await
     }
 
     async fn expire(&self) -> Result<Expired> {
         let (clock, errors_kept) = (self.clock.clone(), self.errors_kept);
         let observer = Arc::clone(&self.observer);
-        self.write(true, move |on| {
+        self.write(1, true, move |on| {
             let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
             let now = clock.now();
             let terms = Terms { now, errors_kept };
@@ -266,7 +287,7 @@ impl Engine for Sqlite {
 
     async fn cancel(&self, ids: Vec<JobId>) -> Result<Vec<Result<Cancel>>> {
         let now = self.clock.now();
-        self.write(false, move |on| {
+        self.write(ids.len(), false, move |on| {
             ids.iter().map(|id| settle::cancel(on, *id, now)).collect()
         })
         .await
@@ -274,14 +295,14 @@ impl Engine for Sqlite {
 
     async fn redrive(&self, ids: Vec<JobId>) -> Result<Vec<Result<()>>> {
         let now = self.clock.now();
-        self.write(true, move |on| {
+        self.write(ids.len(), true, move |on| {
             ids.iter().map(|id| settle::redrive(on, *id, now)).collect()
         })
         .await
     }
 
     async fn delete(&self, ids: Vec<JobId>) -> Result<Vec<Result<()>>> {
-        self.write(false, move |on| {
+        self.write(ids.len(), false, move |on| {
             ids.iter().map(|id| settle::delete(on, *id)).collect()
         })
         .await
@@ -289,21 +310,12 @@ impl Engine for Sqlite {
 
     async fn prune(&self, limit: usize) -> Result<usize> {
         let now = self.clock.now();
-        self.write(false, move |on| settle::prune(on, now, limit))
+        self.write(limit, false, move |on| settle::prune(on, now, limit))
             .await
     }
 
     fn wakeups(&self) -> Wakeups {
-        self.watch.get_or_init(|| {
-            let connection = connect::open(&self.address, Create::No);
-            match connection.and_then(|on| Watch::start(on, self.bell.clone())) {
-                Ok(watch) => Some(watch),
-                Err(why) => {
-                    tracing::warn!(%why, "no wake-up from other processes, only polling");
-                    None
-                }
-            }
-        });
+        self.writer.watch();
         self.bell.listen()
     }
 }
@@ -330,7 +342,7 @@ impl Operate for Sqlite {
 
     async fn pause_queue(&self, queue: &Name, reason: Option<String>) -> Result<()> {
         let queue = queue.clone();
-        self.write(false, move |on| {
+        self.write(1, false, move |on| {
             operate::pause_queue(on, &queue, reason.as_deref())
         })
         .await
@@ -338,7 +350,7 @@ impl Operate for Sqlite {
 
     async fn resume_queue(&self, queue: &Name) -> Result<()> {
         let queue = queue.clone();
-        self.write(true, move |on| operate::resume_queue(on, &queue))
+        self.write(1, true, move |on| operate::resume_queue(on, &queue))
             .await
     }
 
@@ -348,7 +360,8 @@ impl Operate for Sqlite {
 
     async fn apply(&self, kinds: &[Kind]) -> Result<Vec<Applied>> {
         let kinds = kinds.to_vec();
-        self.write(true, move |on| operate::apply(on, &kinds)).await
+        self.write(1, true, move |on| operate::apply(on, &kinds))
+            .await
     }
 
     async fn workers(&self) -> Result<Vec<WorkerRow>> {

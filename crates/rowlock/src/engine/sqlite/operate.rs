@@ -46,6 +46,11 @@ pub(super) fn jobs(connection: &Connection, filter: &Filter) -> Result<Vec<Recor
 }
 
 pub(super) fn stats(connection: &Connection, now: Timestamp) -> Result<Stats> {
+    // One snapshot, so that a job that ends in between is counted once.
+    let snapshot = connection
+        .unchecked_transaction()
+        .map_err(|why| map(why, "stats"))?;
+    let connection: &Connection = &snapshot;
     let mut stats = Stats::default();
     let mut live = sql!("stats_live").on(connection)?;
     let rows = live

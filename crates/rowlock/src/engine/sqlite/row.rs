@@ -89,10 +89,7 @@ pub(super) fn text(row: &Row<'_>, at: usize) -> Read<Option<String>> {
 
 /// A name from the store. One that breaks the rule was written past the library: it is shown.
 pub(super) fn name(row: &Row<'_>, at: usize) -> Read<Name> {
-    let text = text(row, at)?.unwrap_or_default();
-    Name::new(text).map_err(|why| {
-        rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, why.into())
-    })
+    Ok(Name::stored(text(row, at)?.unwrap_or_default()))
 }
 
 pub(super) fn state(row: &Row<'_>, at: usize) -> Read<JobState> {
@@ -103,8 +100,7 @@ pub(super) fn state(row: &Row<'_>, at: usize) -> Read<JobState> {
 }
 
 pub(super) fn time(row: &Row<'_>, at: usize) -> Read<Option<Timestamp>> {
-    let ms: Option<i64> = row.get(at)?;
-    Ok(ms.map(|ms| {
+    Ok(whole(row, at)?.map(|ms| {
         let edge = if ms < 0 {
             Timestamp::MIN
         } else {
@@ -115,18 +111,24 @@ pub(super) fn time(row: &Row<'_>, at: usize) -> Read<Option<Timestamp>> {
 }
 
 pub(super) fn span(row: &Row<'_>, at: usize) -> Read<Option<Duration>> {
-    let ms: Option<i64> = row.get(at)?;
-    Ok(ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
+    Ok(whole(row, at)?.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
 }
 
 pub(super) fn count(row: &Row<'_>, at: usize) -> Read<u64> {
-    let n: Option<i64> = row.get(at)?;
-    Ok(u64::try_from(n.unwrap_or(0)).unwrap_or(0))
+    Ok(u64::try_from(whole(row, at)?.unwrap_or(0)).unwrap_or(0))
 }
 
-fn number<T: TryFrom<i64> + Default>(row: &Row<'_>, at: usize) -> Read<T> {
-    let n: i64 = row.get(at)?;
+pub(super) fn number<T: TryFrom<i64> + Default>(row: &Row<'_>, at: usize) -> Read<T> {
+    let n = whole(row, at)?.unwrap_or(0);
     Ok(T::try_from(n).unwrap_or_default())
+}
+
+/// An integer; anything else counts as nothing.
+fn whole(row: &Row<'_>, at: usize) -> Read<Option<i64>> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Integer(n) => Some(n),
+        _ => None,
+    })
 }
 
 fn json<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> Read<Option<T>> {

@@ -41,6 +41,13 @@ pub(super) fn settle(
         Verdict::Release => again(None, true, None, None),
         Verdict::Sent => forget(connection, settlement),
     }?;
+    // What somebody wants cancelled gets no other attempt.
+    let moved = moved
+        || match &settlement.verdict {
+            Verdict::Retry { error, .. } => finish(JobState::Cancelled, Some(error))?,
+            Verdict::Snooze(_) | Verdict::Release => finish(JobState::Cancelled, None)?,
+            _ => false,
+        };
     Ok(match moved {
         true => Settled::Accepted,
         false => Settled::LeaseLost,

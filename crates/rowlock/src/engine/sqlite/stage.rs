@@ -1,5 +1,7 @@
 //! Stores jobs: on our writer, or on a connection of the caller's.
 
+use std::sync::Once;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -113,9 +115,12 @@ pub(crate) fn check_main(connection: &Connection) -> Result<()> {
         ));
     }
     if synchronous < FULL {
-        tracing::warn!(
-            "this connection has synchronous below FULL: a power cut can lose its last commits"
-        );
+        static SAID: Once = Once::new();
+        SAID.call_once(|| {
+            tracing::warn!(
+                "this connection has synchronous below FULL: a power cut can lose its last commits"
+            );
+        });
     }
     Ok(())
 }

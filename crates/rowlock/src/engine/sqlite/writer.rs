@@ -8,20 +8,31 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::desk::{Errand, Inbox};
+use super::connect::OpenFile;
+use super::desk::{Errand, Inbox, Next};
 use super::error::map;
 use crate::clock::{Clock, Elapsed};
 use crate::engine::Bell;
 use crate::error::{Error, Result};
 
-/// Serves the inbox until it is closed.
-pub(super) fn serve(connection: &Connection, inbox: &Inbox, bell: &Bell) {
+/// Serves the inbox until it is closed, and rings when another process has committed.
+pub(super) fn serve(connection: &Connection, file: &OpenFile, inbox: &Inbox, bell: &Bell) {
     let mut turn = Turn::default();
-    while let Some(group) = inbox.next_group() {
+    let mut watch = Watch::new(connection);
+    loop {
+        let group = match inbox.next(Some(watch.pause)) {
+            Next::Closed => return,
+            Next::Quiet => {
+                watch.look(connection, inbox, bell);
+                continue;
+            }
+            Next::Group(group) => group,
+        };
         let rings = group.iter().any(|errand| errand.rings());
-        if commit_together(connection, group) && rings {
+        if commit_together(connection, file, group) && rings {
             bell.ring();
         }
+        watch.look(connection, inbox, bell);
         if inbox.has_more() {
             turn.let_others_in();
         } else {
@@ -30,8 +41,57 @@ pub(super) fn serve(connection: &Connection, inbox: &Inbox, bell: &Bell) {
     }
 }
 
+/// Wake-up across processes: another connection's commit changes this connection's `data_version`,
+/// a commit of its own doesn't.
+struct Watch {
+    latest: Option<i64>,
+    pause: Duration,
+}
+
+/// It looks often after a change and less and less often when nothing happens.
+const SHORTEST_LOOK: Duration = Duration::from_millis(2);
+const LONGEST_LOOK: Duration = Duration::from_millis(25);
+
+impl Watch {
+    fn new(connection: &Connection) -> Self {
+        Self {
+            latest: version(connection),
+            pause: SHORTEST_LOOK,
+        }
+    }
+
+    fn look(&mut self, connection: &Connection, inbox: &Inbox, bell: &Bell) {
+        if !inbox.is_watched() {
+            return;
+        }
+        match version(connection) {
+            // A failed look counts as no change: the next transaction will meet the same error.
+            None => {}
+            now if now == self.latest => self.pause = (self.pause * 2).min(LONGEST_LOOK),
+            now => {
+                self.latest = now;
+                self.pause = SHORTEST_LOOK;
+                bell.ring();
+            }
+        }
+    }
+}
+
+fn version(connection: &Connection) -> Option<i64> {
+    let read = connection.pragma_query_value(None, "data_version", |row| row.get(0));
+    read.ok()
+}
+
 /// Whether anything was committed.
-fn commit_together(connection: &Connection, mut group: Vec<Box<dyn Errand>>) -> bool {
+fn commit_together(
+    connection: &Connection,
+    file: &OpenFile,
+    mut group: Vec<Box<dyn Errand>>,
+) -> bool {
+    if let Err(why) = file.check() {
+        answer_all(group, &Err(why));
+        return false;
+    }
     match in_transaction(connection, || run_all(connection, &mut group)) {
         Ok(()) => {
             answer_all(group, &Ok(()));
@@ -108,9 +168,18 @@ fn in_transaction(
 
 fn run_all(connection: &Connection, group: &mut [Box<dyn Errand>]) -> Result<(), Failure> {
     for errand in group {
-        errand.run(connection).map_err(Failure::Errand)?;
+        let outcome = errand.run(connection);
+        outcome.map_err(|why| failure(connection, why))?;
     }
     Ok(())
+}
+
+/// After some errors (no space, I/O) SQLite has rolled everything back: that concerns everybody.
+fn failure(connection: &Connection, why: Error) -> Failure {
+    match connection.is_autocommit() {
+        true => Failure::Store(why),
+        false => Failure::Errand(why),
+    }
 }
 
 fn in_savepoint(connection: &Connection, errand: &mut dyn Errand) -> Result<Result<()>, Failure> {
@@ -121,7 +190,10 @@ fn in_savepoint(connection: &Connection, errand: &mut dyn Errand) -> Result<Resu
     };
     step("SAVEPOINT errand")?;
     let outcome = errand.run(connection);
-    if outcome.is_err() {
+    if let Err(why) = &outcome {
+        if connection.is_autocommit() {
+            return Err(Failure::Store(why.clone()));
+        }
         step("ROLLBACK TO errand")?;
     }
     step("RELEASE errand")?;

@@ -4,33 +4,40 @@
 
 -- What an enqueue must know about a kind. A switch is one UPDATE.
 CREATE TABLE rowlock_kind (
-    kind              TEXT    NOT NULL PRIMARY KEY,
-    queue             TEXT    NOT NULL DEFAULT 'default',
-    priority          INTEGER NOT NULL DEFAULT 0,
-    max_attempts      INTEGER NOT NULL DEFAULT 5,
-    backoff           TEXT    NOT NULL DEFAULT '{"kind":"linear","base":"30s","jitter":0.1}',
-    timeout_ms        INTEGER NOT NULL DEFAULT 900000,
-    key_fields        TEXT    NOT NULL DEFAULT '[]',
+    kind              TEXT    NOT NULL PRIMARY KEY CHECK (length(kind) BETWEEN 1 AND 63
+                              AND kind NOT GLOB '[.:-]*' AND kind NOT GLOB '*[^A-Za-z0-9_.:-]*'),
+    queue             TEXT    NOT NULL DEFAULT 'default' CHECK (length(queue) BETWEEN 1 AND 63
+                              AND queue NOT GLOB '[.:-]*' AND queue NOT GLOB '*[^A-Za-z0-9_.:-]*'),
+    priority          INTEGER NOT NULL DEFAULT 0 CHECK (typeof(priority) = 'integer'
+                              AND priority BETWEEN -32768 AND 32767),
+    max_attempts      INTEGER NOT NULL DEFAULT 5 CHECK (typeof(max_attempts) = 'integer'
+                              AND max_attempts BETWEEN 1 AND 1000000),
+    backoff           TEXT    NOT NULL DEFAULT '{"kind":"linear","base":"30s","jitter":0.1}'
+                              CHECK (json_valid(backoff)),
+    timeout_ms        INTEGER NOT NULL DEFAULT 900000 CHECK (typeof(timeout_ms) = 'integer' AND timeout_ms > 0),
+    key_fields        TEXT    NOT NULL DEFAULT '[]'
+                              CHECK (CASE WHEN json_valid(key_fields) THEN json_type(key_fields) = 'array' ELSE 0 END),
     unique_until      TEXT    NOT NULL DEFAULT 'finished' CHECK (unique_until IN ('start', 'finished')),
     route             TEXT    NOT NULL DEFAULT 'direct',
-    keep_completed_ms INTEGER NOT NULL DEFAULT 86400000,
-    keep_failed_ms    INTEGER NOT NULL DEFAULT 2592000000,
-    keep_cancelled_ms INTEGER NOT NULL DEFAULT 604800000,
+    keep_completed_ms INTEGER NOT NULL DEFAULT 86400000 CHECK (typeof(keep_completed_ms) = 'integer'),
+    keep_failed_ms    INTEGER NOT NULL DEFAULT 2592000000 CHECK (typeof(keep_failed_ms) = 'integer'),
+    keep_cancelled_ms INTEGER NOT NULL DEFAULT 604800000 CHECK (typeof(keep_cancelled_ms) = 'integer'),
     switch            TEXT    CHECK (switch IN ('reject', 'hold', 'pause')),
     switch_reason     TEXT,
     switch_by         TEXT,
-    switch_until      INTEGER
+    switch_until      INTEGER CHECK (typeof(switch_until) IN ('integer', 'null'))
 ) WITHOUT ROWID;
 
 -- Every claim asks for the switches: it reads only those that are on.
 CREATE INDEX rowlock_kind_switched ON rowlock_kind (kind, switch, switch_until) WHERE switch IS NOT NULL;
 
 CREATE TABLE rowlock_queue (
-    queue         TEXT NOT NULL PRIMARY KEY,
+    queue         TEXT NOT NULL PRIMARY KEY CHECK (length(queue) BETWEEN 1 AND 63
+                  AND queue NOT GLOB '[.:-]*' AND queue NOT GLOB '*[^A-Za-z0-9_.:-]*'),
     switch        TEXT CHECK (switch IN ('reject', 'hold', 'pause')),
     switch_reason TEXT,
     switch_by     TEXT,
-    switch_until  INTEGER
+    switch_until  INTEGER CHECK (typeof(switch_until) IN ('integer', 'null'))
 ) WITHOUT ROWID;
 
 -- Live jobs only: small and hot.
@@ -38,11 +45,11 @@ CREATE TABLE rowlock_job (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
     kind             TEXT    NOT NULL,
     queue            TEXT    NOT NULL,
-    priority         INTEGER NOT NULL,
+    priority         INTEGER NOT NULL CHECK (typeof(priority) = 'integer'),
     state            TEXT    NOT NULL CHECK (state IN ('pending', 'processing')),
     attempt          INTEGER NOT NULL DEFAULT 0,
     max_attempts     INTEGER NOT NULL,
-    scheduled_at     INTEGER NOT NULL,
+    scheduled_at     INTEGER NOT NULL CHECK (typeof(scheduled_at) = 'integer'),
     created_at       INTEGER NOT NULL,
     started_at       INTEGER,
     unique_key       TEXT,
@@ -163,7 +170,8 @@ CREATE TRIGGER rowlock_enqueue_stages INSTEAD OF INSERT ON rowlock_enqueue BEGIN
     WHERE length(CAST(json(coalesce(NEW.payload, '{}')) AS BLOB)) > 1048576;
     -- An escaped backslash before u0000 is text; anything else there is a NUL.
     SELECT RAISE(ABORT, 'rowlock: the payload has a NUL character (\u0000), which can''t be stored')
-    WHERE instr(replace(NEW.payload, '\\', ''), '\u0000') > 0;
+    WHERE instr(replace(NEW.payload, '\\', ''), '\u0000') > 0
+       OR instr(CAST(NEW.payload AS BLOB), x'00') > 0;
     -- Peeled level by level, and only when there are brackets enough to be too deep.
     SELECT RAISE(ABORT, 'rowlock: the payload nests deeper than 128 levels')
     WHERE length(NEW.payload) - length(replace(replace(NEW.payload, '[', ''), '{', '')) > 128
@@ -174,6 +182,9 @@ CREATE TRIGGER rowlock_enqueue_stages INSTEAD OF INSERT ON rowlock_enqueue BEGIN
                FROM level, json_each(level.value) AS child
                WHERE child.type IN ('array', 'object') AND level.depth <= 128)
            SELECT max(depth) FROM level) > 128;
+    SELECT RAISE(ABORT, 'rowlock: a number of the payload is out of range')
+    WHERE EXISTS (SELECT 1 FROM json_tree(NEW.payload)
+                  WHERE type = 'real' AND abs(atom) > 1.7976931348623157e308);
     SELECT RAISE(ABORT, 'rowlock: a field of the payload appears twice')
     WHERE EXISTS (SELECT 1 FROM json_tree(NEW.payload) WHERE typeof(key) = 'text'
                   GROUP BY parent, key HAVING count(*) > 1);
@@ -185,7 +196,7 @@ CREATE TRIGGER rowlock_enqueue_stages INSTEAD OF INSERT ON rowlock_enqueue BEGIN
       AND (typeof(NEW.max_attempts) <> 'integer' OR NEW.max_attempts NOT BETWEEN 1 AND 1000000);
     SELECT RAISE(ABORT, 'rowlock: scheduled_at must be integer milliseconds since 1970 UTC')
     WHERE NEW.scheduled_at IS NOT NULL
-      AND (typeof(NEW.scheduled_at) <> 'integer' OR NEW.scheduled_at NOT BETWEEN 0 AND 253402207200000);
+      AND (typeof(NEW.scheduled_at) <> 'integer' OR NEW.scheduled_at NOT BETWEEN -377705023201000 AND 253402207200000);
     SELECT RAISE(ABORT, 'rowlock: unique_key must be text of 1 to 65536 bytes without NUL')
     WHERE NEW.unique_key IS NOT NULL
       AND (typeof(NEW.unique_key) <> 'text'
@@ -225,6 +236,8 @@ CREATE TRIGGER rowlock_enqueue_stages INSTEAD OF INSERT ON rowlock_enqueue BEGIN
                         WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null'
                         WHEN 'object' THEN json_extract(NEW.payload, '$."' || field.value || '"')
                         WHEN 'array' THEN json_extract(NEW.payload, '$."' || field.value || '"')
+                        WHEN 'integer' THEN NEW.payload -> ('$."' || field.value || '"')
+                        WHEN 'real' THEN NEW.payload -> ('$."' || field.value || '"')
                         ELSE json_quote(json_extract(NEW.payload, '$."' || field.value || '"')) END, ',') || ']'
                     FROM json_each(k.key_fields) AS field)) AS unique_key,
                coalesce(NEW.unique_until, k.unique_until, 'finished') AS unique_until,

@@ -1,5 +1,5 @@
 -- purpose: what worker ?1 holds that somebody wants cancelled, or that a switch has stopped at ?2
-SELECT job.id, job.cancel_requested
+SELECT job.id, job.cancel_requested, job.token
 FROM rowlock_job AS job
 LEFT JOIN rowlock_kind AS k ON k.kind = job.kind
 LEFT JOIN rowlock_queue AS q ON q.queue = job.queue

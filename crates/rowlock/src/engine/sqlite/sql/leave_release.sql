@@ -2,4 +2,4 @@
 -- moves: release processing -> pending
 UPDATE rowlock_job
 SET state = 'pending', attempt = attempt - 1, locked_by = NULL, token = NULL
-WHERE state = 'processing' AND locked_by = ?1
+WHERE state = 'processing' AND locked_by = ?1 AND NOT cancel_requested

@@ -19,6 +19,9 @@ FROM (
                     WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null'
                     WHEN 'object' THEN json_extract(?2, '$."' || field.value || '"')
                     WHEN 'array' THEN json_extract(?2, '$."' || field.value || '"')
+                    -- Digits as written: beyond 64 bits two numbers would become one.
+                    WHEN 'integer' THEN ?2 -> ('$."' || field.value || '"')
+                    WHEN 'real' THEN ?2 -> ('$."' || field.value || '"')
                     ELSE json_quote(json_extract(?2, '$."' || field.value || '"')) END, ',') || ']'
                 FROM json_each(coalesce(k.key_fields, ?16, '[]')) AS field)) AS unique_key,
            coalesce(?8, k.unique_until, ?17, 'finished') AS unique_until,

@@ -8,6 +8,9 @@ SELECT (SELECT field.value FROM json_each(s.key_fields) AS field
                     WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null'
                     WHEN 'object' THEN json_extract(?2, '$."' || field.value || '"')
                     WHEN 'array' THEN json_extract(?2, '$."' || field.value || '"')
+                    -- Digits as written: beyond 64 bits two numbers would become one.
+                    WHEN 'integer' THEN ?2 -> ('$."' || field.value || '"')
+                    WHEN 'real' THEN ?2 -> ('$."' || field.value || '"')
                     ELSE json_quote(json_extract(?2, '$."' || field.value || '"')) END, ',') || ']'
                 FROM json_each(s.key_fields) AS field)))
 FROM (SELECT coalesce(k.key_fields, ?4, '[]') AS key_fields

@@ -1,0 +1,83 @@
+//! Fetching jobs: both claims of a round, and when to look again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::claim::{Claim, ClaimedJob};
+use crate::clock::Clock;
+use crate::engine::{Engine, Wakeups};
+use crate::error::{Error, Result};
+use crate::job::Token;
+
+/// What a claim brought: jobs, and when to look again.
+pub(super) struct Haul {
+    pub(super) tokens: Vec<(Token, usize)>,
+    pub(super) jobs: Vec<ClaimedJob>,
+    pub(super) next_due: Option<Timestamp>,
+    pub(super) full: bool,
+}
+
+/// Whether to look for jobs, and if not, when.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Look {
+    Now,
+    /// More may be waiting; there was no room for it.
+    WithRoom,
+    At(Duration),
+    /// The store didn't answer.
+    Again(Duration),
+}
+
+/// Both claims at once: they share a transaction where the engine groups commits.
+pub(super) async fn fetch(
+    engine: &dyn Engine,
+    ordinary: Claim,
+    suspect: Option<Claim>,
+) -> Result<Haul, (Vec<Token>, Error)> {
+    let (limit, first) = (ordinary.limit, ordinary.token);
+    let second = suspect.as_ref().map(|claim| claim.token);
+    let ask_suspect = async {
+        match suspect {
+            Some(claim) => engine.claim(claim).await,
+            None => Ok(Default::default()),
+        }
+    };
+    let (ordinary, suspect) = tokio::join!(engine.claim(ordinary), ask_suspect);
+    match (ordinary, suspect) {
+        (Ok(mut ordinary), Ok(suspect)) => {
+            let full = ordinary.jobs.len() >= limit || !suspect.jobs.is_empty();
+            let mut tokens = vec![(first, ordinary.jobs.len())];
+            tokens.extend(second.map(|token| (token, suspect.jobs.len())));
+            ordinary.jobs.extend(suspect.jobs);
+            Ok(Haul {
+                tokens,
+                jobs: ordinary.jobs,
+                next_due: earliest(ordinary.next_due, suspect.next_due),
+                full,
+            })
+        }
+        // What the other one brought is released by the next heartbeat.
+        (Err(why), _) | (_, Err(why)) => {
+            Err(([Some(first), second].into_iter().flatten().collect(), why))
+        }
+    }
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+pub(super) async fn wait(clock: &Clock, wakeups: &mut Wakeups, look: Look) {
+    let time = match look {
+        Look::At(time) | Look::Again(time) => time,
+        _ => return wakeups.next().await,
+    };
+    tokio::select! {
+        () = wakeups.next() => {}
+        () = clock.sleep(time) => {}
+    }
+}
