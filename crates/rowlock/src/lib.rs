@@ -31,7 +31,7 @@ mod store;
 pub use clock::Clock;
 pub use error::{Error, Result};
 pub use job::{JobId, JobState, Kind, Name, NewJob, Payload, Record};
-pub use run::{Handler, Worker};
+pub use run::{Context, Handler, Worker};
 pub use settle::Outcome;
 pub use stage::{Enqueued, Status};
 #[cfg(feature = "sqlite")]

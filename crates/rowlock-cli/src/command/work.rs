@@ -95,10 +95,9 @@ pub async fn serve(
     let mut terminate = signal(SignalKind::terminate()).context("can't wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("can't wait for SIGINT")?;
     let grace = options.grace;
-    let clock = rowlock.clock().clone();
     let mut worker = Worker::new(rowlock).options(options);
     for (kind, builtin) in handlers {
-        worker = worker.handle(kind, builtin.handler(clock.clone()));
+        worker = worker.handle(kind, builtin.handler());
     }
     let stopper = Stopper::default();
     let work = worker.run(stopper.stop());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Handler, task};
+use super::{Context, Handler, task};
 use crate::claim::{ClaimedJob, WorkerId};
 use crate::clock::Clock;
 use crate::engine::Engine;
@@ -72,7 +72,7 @@ impl Attempt {
 }
 
 async fn attempt(
-    job: &ClaimedJob,
+    job: &Arc<ClaimedJob>,
     handler: &dyn Handler,
     worker: &WorkerId,
     engine: &dyn Engine,
@@ -85,7 +85,8 @@ async fn attempt(
         return (Some(Verdict::Release), None);
     }
     let started_at = clock.now();
-    let run = task::catch(handler.run(job));
+    let cx = Context::new(Arc::clone(job), clock.clone());
+    let run = task::catch(handler.run(&cx));
     let failed = |kind, message: &str| {
         let now = clock.now();
         after_error(

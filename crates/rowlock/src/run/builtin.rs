@@ -7,9 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use super::Handler;
+use super::{Context, Handler};
 use crate::claim::ClaimedJob;
-use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::job::parse_duration;
 use crate::settle::Outcome;
@@ -44,8 +43,8 @@ impl Builtin {
 
     /// The handler.
     #[must_use]
-    pub fn handler(self, clock: Clock) -> impl Handler {
-        Running(self, clock)
+    pub fn handler(self) -> impl Handler {
+        Running(self)
     }
 }
 
@@ -63,7 +62,7 @@ impl FromStr for Builtin {
     }
 }
 
-struct Running(Builtin, Clock);
+struct Running(Builtin);
 
 #[derive(Deserialize)]
 struct Nap {
@@ -87,7 +86,7 @@ fn once() -> u32 {
 
 #[async_trait]
 impl Handler for Running {
-    async fn run(&self, job: &ClaimedJob) -> Outcome {
+    async fn run(&self, job: &Context) -> Outcome {
         match self.0 {
             Builtin::Noop => Outcome::Done,
             Builtin::Echo => {
@@ -100,7 +99,7 @@ impl Handler for Running {
             }
             Builtin::Sleep => match nap(job) {
                 Ok(time) => {
-                    self.1.sleep(time).await;
+                    job.clock().sleep(time).await;
                     Outcome::Done
                 }
                 Err(why) => Outcome::Fail(why.to_string()),

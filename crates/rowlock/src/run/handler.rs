@@ -4,23 +4,23 @@ use std::future::Future;
 
 use async_trait::async_trait;
 
-use crate::claim::ClaimedJob;
+use super::Context;
 use crate::settle::Outcome;
 
 /// Runs jobs of one kind. It may be dropped at any await: at a timeout, a cancel, or a lost lease.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
     /// Runs one attempt. A panic counts as a failed attempt.
-    async fn run(&self, job: &ClaimedJob) -> Outcome;
+    async fn run(&self, cx: &Context) -> Outcome;
 }
 
 #[async_trait]
 impl<F, Fut> Handler for F
 where
-    F: Fn(ClaimedJob) -> Fut + Send + Sync + 'static,
+    F: Fn(Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Outcome> + Send,
 {
-    async fn run(&self, job: &ClaimedJob) -> Outcome {
-        self(job.clone()).await
+    async fn run(&self, cx: &Context) -> Outcome {
+        self(cx.clone()).await
     }
 }

@@ -5,6 +5,7 @@
 
 mod attempt;
 mod builtin;
+mod context;
 mod fetch;
 mod handler;
 mod heartbeat;
@@ -15,6 +16,7 @@ mod stop;
 pub mod task;
 
 pub use builtin::Builtin;
+pub use context::Context;
 pub use handler::Handler;
 pub use stop::{Stop, Stopper};
 
@@ -80,7 +82,7 @@ pub struct Tally {
 /// let rowlock = Rowlock::open("sqlite:app.db")?;
 /// let stopper = Stopper::default();
 /// Worker::new(rowlock)
-///     .handle(Kind::new("greet")?, |job: rowlock::claim::ClaimedJob| async move {
+///     .handle(Kind::new("greet")?, |job: rowlock::Context| async move {
 ///         println!("hello {}", job.payload);
 ///         Outcome::Done
 ///     })

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rowlock::claim::ClaimedJob;
 use rowlock::clock::Clock;
 use rowlock::job::{Backoff, ErrorKind};
 use rowlock::run::{Options, Stopper, Tally};
-use rowlock::{JobState, Kind, Outcome, Worker};
+use rowlock::{Context, JobState, Kind, Outcome, Worker};
 use tokio::sync::mpsc;
 
 use super::world::{Site, World, job};
@@ -50,7 +49,7 @@ pub async fn a_worker_runs_what_is_due_and_ends(world: World) {
     site.stage(job("unknown")).await;
     let ran = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ran);
-    let worker = Worker::new(site.rowlock.clone()).handle(kind("mail"), move |_: ClaimedJob| {
+    let worker = Worker::new(site.rowlock.clone()).handle(kind("mail"), move |_: Context| {
         count.fetch_add(1, Ordering::Relaxed);
         async { Outcome::Done }
     });
@@ -75,11 +74,11 @@ pub async fn panics_and_timeouts_are_attempts(world: World) {
     let panics = site.stage(job("panics").max_attempts(2).unwrap()).await;
     let hangs = site.stage(job("slow").max_attempts(2).unwrap()).await;
     let worker = Worker::new(site.rowlock.clone())
-        .handle(kind("panics"), |job: ClaimedJob| async move {
+        .handle(kind("panics"), |job: Context| async move {
             assert!(job.attempt > 2, "attempt {} is no good", job.attempt);
             Outcome::Done
         })
-        .handle(slow, |_: ClaimedJob| std::future::pending());
+        .handle(slow, |_: Context| std::future::pending());
     run_once(worker).await;
     for (id, kind, words) in [
         (panics, ErrorKind::Panic, "attempt 1 is no good"),
@@ -98,7 +97,7 @@ pub async fn panics_and_timeouts_are_attempts(world: World) {
 
 /// A worker whose handler says that it has begun and then waits for ever.
 struct Busy {
-    begun: mpsc::UnboundedReceiver<ClaimedJob>,
+    begun: mpsc::UnboundedReceiver<Context>,
     stopper: Stopper,
     work: tokio::task::JoinHandle<rowlock::Result<Tally>>,
 }
@@ -108,7 +107,7 @@ fn busy(site: &Site, options: Options) -> Busy {
     let stopper = Stopper::default();
     let worker = Worker::new(site.rowlock.clone()).options(options).handle(
         kind("mail"),
-        move |job: ClaimedJob| {
+        move |job: Context| {
             begins.send(job).unwrap();
             std::future::pending()
         },
@@ -193,7 +192,7 @@ pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
     assert_eq!(site.stage(job("mail")).await, taken);
     let others = site.stage_many("mail", 20).await;
     let worker = Worker::new(site.rowlock.clone())
-        .handle(kind("mail"), |_: ClaimedJob| async { Outcome::Done });
+        .handle(kind("mail"), |_: Context| async { Outcome::Done });
     let tally = run_once(worker).await;
     assert_eq!((tally.settled, tally.lost), (20, 1));
     for id in others {

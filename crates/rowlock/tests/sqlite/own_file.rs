@@ -192,7 +192,7 @@ pub fn a_row_written_by_hand_stops_nobody() {
         .options(options)
         .handle(
             rowlock::Kind::new("mail").unwrap(),
-            |_: rowlock::claim::ClaimedJob| async { rowlock::Outcome::Done },
+            |_: rowlock::Context| async { rowlock::Outcome::Done },
         );
     let tally = runtime
         .block_on(worker.run(rowlock::run::Stopper::default().stop()))
