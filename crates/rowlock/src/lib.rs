@@ -28,12 +28,16 @@ pub mod settle;
 pub mod stage;
 mod store;
 
+pub use async_trait::async_trait;
 pub use clock::Clock;
-pub use error::{Error, Result};
-pub use job::{JobId, JobState, Kind, Name, NewJob, Payload, Record};
-pub use run::{Context, Handler, Worker};
-pub use settle::Outcome;
+pub use error::Error;
+pub use job::{Enqueueable, Job, JobId, JobState, Kind, Name, NewJob, Payload, Record};
+pub use run::{Context, Cx, Failure, Handler, Worker};
+pub use settle::Outcome::{self, Cancel, Done, Fail, NotNeeded, Retry, Snooze};
 pub use stage::{Enqueued, Status};
 #[cfg(feature = "sqlite")]
 pub use stage::{enqueue_blocking, enqueue_many_blocking};
 pub use store::Rowlock;
+
+/// What a handler returns: an [`Outcome`], or any error, which means "try again later".
+pub type Result<T = Outcome, E = Failure> = std::result::Result<T, E>;

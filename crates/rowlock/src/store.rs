@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::engine::{Engine, Operate};
 use crate::error::{Error, Result};
-use crate::job::NewJob;
+use crate::job::{Enqueueable, NewJob};
 use crate::stage::Enqueued;
 
 /// An open store. Cheap to clone.
@@ -59,8 +59,8 @@ impl Rowlock {
     /// # Errors
     /// [`Error::Invalid`] when the payload lacks a field of the kind's key, [`Error::Unavailable`]
     /// when the store is busy.
-    pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued> {
-        let answers = self.enqueue_many(vec![job]).await;
+    pub async fn enqueue(&self, job: &impl Enqueueable) -> Result<Enqueued> {
+        let answers = self.enqueue_many(vec![job.new_job()?]).await;
         answers
             .map_err(Error::alone)?
             .pop()

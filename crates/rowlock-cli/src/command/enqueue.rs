@@ -26,7 +26,7 @@ pub async fn run(setup: &Setup, what: Enqueue, json: bool) -> Result<u8> {
         }
         out::warn(&known.complaint(&name));
     }
-    let answer = rowlock.enqueue(job).await?;
+    let answer = rowlock.enqueue(&job).await?;
     if json {
         out::json(&answer)?;
     } else {

@@ -95,12 +95,12 @@ pub async fn serve(
     let mut terminate = signal(SignalKind::terminate()).context("can't wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("can't wait for SIGINT")?;
     let grace = options.grace;
-    let mut worker = Worker::new(rowlock).options(options);
+    let mut worker = Worker::new(rowlock, ()).options(options);
     for (kind, builtin) in handlers {
-        worker = worker.handle(kind, builtin.handler());
+        worker = worker.handle_kind(kind, builtin.handler());
     }
     let stopper = Stopper::default();
-    let work = worker.run(stopper.stop());
+    let work = worker.run_until(stopper.stop());
     tokio::pin!(work);
     let mut asked = false;
     let tally = loop {

@@ -12,6 +12,7 @@ mod record;
 pub(crate) mod spoken;
 mod state;
 mod token;
+mod typed;
 
 pub use backoff::Backoff;
 pub use kind::{Kind, Retention, UniqueUntil};
@@ -22,3 +23,4 @@ pub use record::{ErrorKind, JobError, JobId, Record};
 pub use spoken::parse_duration;
 pub use state::{JobState, MOVES, Move, diagram};
 pub use token::{Token, jitter};
+pub use typed::{Enqueueable, Job};

@@ -10,25 +10,33 @@ mod fetch;
 mod handler;
 mod heartbeat;
 mod held;
+mod layer;
 mod local;
 mod shift;
 mod stop;
 pub mod task;
+mod typed;
 
 pub use builtin::Builtin;
 pub use context::Context;
 pub use handler::Handler;
+pub use layer::{Layer, Next};
 pub use stop::{Stop, Stopper};
+pub use typed::{Cx, Failure};
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::job::{Kind, Name};
+use crate::job::{Job, Kind, Name};
+use crate::settle::Outcome;
 use crate::store::Rowlock;
 
+use self::layer::Layered;
 use self::shift::Shift;
+use self::typed::Typed;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
@@ -75,30 +83,44 @@ pub struct Tally {
 /// Claims jobs of the kinds it knows and runs them.
 ///
 /// ```
-/// # async fn example() -> rowlock::Result<()> {
-/// use rowlock::run::Stopper;
-/// use rowlock::{Kind, Outcome, Rowlock, Worker};
+/// # use serde::{Deserialize, Serialize};
+/// use rowlock::{Cx, Done, Job, Rowlock, Worker};
 ///
+/// #[derive(Serialize, Deserialize)]
+/// struct Greet {
+///     name: String,
+/// }
+///
+/// impl Job for Greet {
+///     const KIND: &'static str = "greet";
+/// }
+///
+/// struct App {
+///     greeting: String,
+/// }
+///
+/// async fn greet(job: Greet, cx: Cx<App>) -> rowlock::Result {
+///     println!("{} {}", cx.greeting, job.name);
+///     Ok(Done)
+/// }
+///
+/// # async fn example() -> rowlock::Result<()> {
 /// let rowlock = Rowlock::open("sqlite:app.db")?;
-/// let stopper = Stopper::default();
-/// Worker::new(rowlock)
-///     .handle(Kind::new("greet")?, |job: rowlock::Context| async move {
-///         println!("hello {}", job.payload);
-///         Outcome::Done
-///     })
-///     .run(stopper.stop())
-///     .await?;
+/// let app = App { greeting: "hello".to_owned() };
+/// Worker::new(rowlock, app).handle(greet).run().await?; // until SIGTERM or Ctrl-C
 /// # Ok(())
 /// # }
 /// ```
-pub struct Worker {
+pub struct Worker<S = ()> {
     rowlock: Rowlock,
-    kinds: Vec<Kind>,
-    handlers: BTreeMap<Name, Arc<dyn Handler>>,
+    state: Arc<S>,
+    kinds: Vec<Result<Kind>>,
+    handlers: BTreeMap<String, Arc<dyn Handler>>,
+    layers: Vec<Arc<dyn Layer>>,
     options: Options,
 }
 
-impl std::fmt::Debug for Worker {
+impl<S> std::fmt::Debug for Worker<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Worker")
             .field("kinds", &self.kinds)
@@ -107,24 +129,59 @@ impl std::fmt::Debug for Worker {
     }
 }
 
-impl Worker {
-    /// A worker that knows no kind yet.
+impl<S: Send + Sync + 'static> Worker<S> {
+    /// A worker that knows no kind yet; its handlers share `state`.
     #[must_use]
-    pub fn new(rowlock: Rowlock) -> Self {
+    pub fn new(rowlock: Rowlock, state: S) -> Self {
         Self {
             rowlock,
+            state: Arc::new(state),
             kinds: Vec::new(),
             handlers: BTreeMap::new(),
+            layers: Vec::new(),
             options: Options::default(),
         }
     }
 
-    /// Runs jobs of `kind` with `handler`. A second handler for a kind takes the place of the first.
+    /// Runs jobs of the type that `handler` takes.
     #[must_use]
-    pub fn handle(mut self, kind: Kind, handler: impl Handler) -> Self {
-        self.kinds.retain(|known| known.name != kind.name);
-        self.handlers.insert(kind.name.clone(), Arc::new(handler));
+    pub fn handle<J, F, Fut>(self, handler: F) -> Self
+    where
+        J: Job,
+        F: Fn(J, Cx<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Outcome, Failure>> + Send + 'static,
+    {
+        let typed = Typed {
+            run: handler,
+            state: Arc::clone(&self.state),
+            job: PhantomData,
+        };
+        self.add(J::kind(), J::KIND.to_owned(), Arc::new(typed))
+    }
+
+    /// Runs jobs of `kind` with a handler that looks at the payload itself. A second handler for a
+    /// kind takes the place of the first.
+    #[must_use]
+    pub fn handle_kind(self, kind: Kind, handler: impl Handler) -> Self {
+        let name = kind.name.to_string();
+        self.add(Ok(kind), name, Arc::new(handler))
+    }
+
+    fn add(mut self, kind: Result<Kind>, name: String, handler: Arc<dyn Handler>) -> Self {
+        self.kinds.retain(|known| {
+            known
+                .as_ref()
+                .map_or(true, |kind| kind.name.as_str() != name)
+        });
         self.kinds.push(kind);
+        self.handlers.insert(name, handler);
+        self
+    }
+
+    /// Wraps every attempt; the first layer added is the outermost.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.push(Arc::new(layer));
         self
     }
 
@@ -135,31 +192,32 @@ impl Worker {
         self
     }
 
+    /// Works until SIGTERM or Ctrl-C, then lets running jobs finish; a second signal gives them back.
+    ///
+    /// # Errors
+    /// As [`Worker::run_until`].
+    pub async fn run(self) -> Result<Tally> {
+        let stopper = Stopper::default();
+        let signals = stop::on_signals(&stopper)?;
+        tokio::select! {
+            tally = self.run_until(stopper.stop()) => tally,
+            () = signals => Err(Error::Bug("the signals ended".to_owned())),
+        }
+    }
+
     /// Works until it is asked to stop, or with `once` until nothing is due.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when it has nothing to do, and whatever the store answers to joining.
-    pub async fn run(self, stop: Stop) -> Result<Tally> {
-        if self.handlers.is_empty() {
+    /// [`Error::Invalid`] when it has nothing to do or a declaration breaks a rule, and whatever the
+    /// store answers to joining.
+    pub async fn run_until(self, stop: Stop) -> Result<Tally> {
+        let kinds = self.kinds.into_iter().collect::<Result<Vec<Kind>>>()?;
+        self.options.check()?;
+        if kinds.is_empty() {
             return Err(Error::invalid("the worker has no handlers"));
         }
-        if self.options.concurrency == 0 {
-            return Err(Error::invalid(
-                "the worker has no slots: set concurrency to 1 or more",
-            ));
-        }
-        if self.options.lease < Duration::from_millis(100) {
-            return Err(Error::invalid(
-                "the worker's lease is too short: use 100ms or more",
-            ));
-        }
-        if self.options.poll.is_zero() {
-            return Err(Error::invalid(
-                "the worker's poll is zero: use 10ms or more",
-            ));
-        }
         let engine = self.rowlock.engine();
-        for drift in engine.add_kinds(&self.kinds).await? {
+        for drift in engine.add_kinds(&kinds).await? {
             let differences = drift.differences.join(", ");
             tracing::warn!(
                 kind = %drift.kind,
@@ -167,14 +225,35 @@ impl Worker {
                 "the kind table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
             );
         }
-        Shift::begin(
-            engine,
-            self.rowlock.clock().clone(),
-            self.handlers,
-            self.options,
-        )
-        .await?
-        .work(stop)
-        .await
+        let layers: Arc<[_]> = self.layers.into();
+        let mut handlers = BTreeMap::new();
+        for (name, handler) in self.handlers {
+            let layered = match layers.is_empty() {
+                true => handler,
+                false => Arc::new(Layered {
+                    layers: Arc::clone(&layers),
+                    handler,
+                }),
+            };
+            handlers.insert(Name::new(name)?, layered);
+        }
+        Shift::begin(engine, self.rowlock.clock().clone(), handlers, self.options)
+            .await?
+            .work(stop)
+            .await
+    }
+}
+
+impl Options {
+    fn check(&self) -> Result<()> {
+        let wrong = match self {
+            Self { concurrency: 0, .. } => "the worker has no slots: set concurrency to 1 or more",
+            _ if self.lease < Duration::from_millis(100) => {
+                "the worker's lease is too short: use 100ms or more"
+            }
+            _ if self.poll.is_zero() => "the worker's poll is zero: use 10ms or more",
+            _ => return Ok(()),
+        };
+        Err(Error::invalid(wrong))
     }
 }

@@ -2,6 +2,8 @@
 
 use tokio::sync::watch;
 
+use crate::error::{Error, Result};
+
 /// How urgently a worker has been asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Asked {
@@ -59,4 +61,25 @@ impl Stop {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Asks the stopper at every SIGTERM and Ctrl-C, for as long as it is polled.
+#[cfg(unix)]
+pub(super) fn on_signals(stopper: &Stopper) -> Result<impl Future<Output = ()> + use<>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| {
+        signal(kind).map_err(|why| Error::Unavailable(format!("can't wait for signals: {why}")))
+    };
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let stopper = stopper.clone();
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            stopper.ask();
+        }
+    })
 }

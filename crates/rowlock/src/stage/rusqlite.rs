@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::engine::sqlite::error::map;
 use crate::engine::sqlite::stage::{check_main, stage};
 use crate::error::{Error, Result};
-use crate::job::NewJob;
+use crate::job::{Enqueueable, NewJob};
 
 /// Stages a job in the transaction that `connection` is in, or in one of its own.
 ///
@@ -32,8 +32,9 @@ use crate::job::NewJob;
 /// # Errors
 /// [`Error::Invalid`] for a payload that lacks a key field, [`Error::Schema`] when the connection's
 /// main database has no rowlock tables, [`Error::Unavailable`] when it is locked.
-pub fn enqueue_blocking(connection: &Connection, job: &NewJob) -> Result<Enqueued> {
-    let answers = enqueue_many_blocking(connection, std::slice::from_ref(job));
+pub fn enqueue_blocking(connection: &Connection, job: &impl Enqueueable) -> Result<Enqueued> {
+    let job = job.new_job()?;
+    let answers = enqueue_many_blocking(connection, std::slice::from_ref(&job));
     answers
         .map_err(Error::alone)?
         .pop()

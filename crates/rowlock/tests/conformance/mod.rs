@@ -7,6 +7,7 @@ mod rivals;
 mod settle;
 mod sql_stage;
 mod stage;
+mod typed;
 mod unique;
 mod worker;
 pub mod world;
@@ -115,6 +116,10 @@ cases! {
         rival_stages_make_one_job_per_key,
         rival_settles_are_accepted_once,
         sixteen_processes_share_ten_thousand_jobs_each_once;
+    typed:
+        a_typed_handler_gets_its_job_and_the_shared_state,
+        an_error_means_another_attempt_and_keeps_its_words,
+        layers_run_around_every_attempt_the_first_outermost;
     worker:
         a_worker_runs_what_is_due_and_ends,
         panics_and_timeouts_are_attempts,

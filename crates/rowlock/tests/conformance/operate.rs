@@ -8,7 +8,7 @@ use rowlock::{Error, JobId, JobState, Kind, Outcome};
 
 use super::world::{LEASE, Site, World, error, failed, job, name};
 
-async fn conflict(site: &Site, id: JobId, answer: rowlock::Result<()>) -> String {
+async fn conflict(site: &Site, id: JobId, answer: rowlock::error::Result<()>) -> String {
     match answer {
         Err(Error::Conflict {
             id: named,
@@ -149,7 +149,7 @@ pub async fn a_redrive_that_meets_a_live_holder_is_refused(world: World) {
         .unwrap();
     let again = site
         .rowlock
-        .enqueue(job("mail").unique("x").unwrap())
+        .enqueue(&job("mail").unique("x").unwrap())
         .await
         .unwrap();
     assert_eq!(

@@ -80,7 +80,7 @@ pub async fn rival_stages_make_one_job_per_key(world: World) {
     for round in 0..ROUNDS {
         let answers = together(&sites, |site, _| async move {
             let new = job("mail").unique(format!("key {round}")).unwrap();
-            site.rowlock.enqueue(new).await.unwrap()
+            site.rowlock.enqueue(&new).await.unwrap()
         })
         .await;
         let queued: Vec<_> = answers

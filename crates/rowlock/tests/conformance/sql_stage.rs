@@ -49,7 +49,7 @@ pub async fn sql_and_call_store_the_same_job(world: World) {
         // The two share one key: staging again through the call finds the holder.
         let again = site
             .rowlock
-            .enqueue(job("mail").payload_of(&payload).unwrap())
+            .enqueue(&job("mail").payload_of(&payload).unwrap())
             .await
             .unwrap();
         assert_eq!(again.id, Some(by_sql.id));

@@ -156,7 +156,7 @@ pub async fn a_rejecting_switch_stores_nothing_and_says_so(world: World) {
         .unwrap();
     let mut client = world.home.client();
     client.execute("UPDATE rowlock_kind SET switch = 'reject' WHERE kind = 'mail'");
-    let answer = site.rowlock.enqueue(job("mail")).await.unwrap();
+    let answer = site.rowlock.enqueue(&job("mail")).await.unwrap();
     assert_eq!((answer.id, answer.status), (None, Status::Rejected));
     // The caller's own transaction goes on.
     client.begin();
@@ -181,7 +181,7 @@ pub async fn a_holding_switch_stores_and_keeps_it_from_claims(world: World) {
         .unwrap();
     let mut client = world.home.client();
     client.execute("UPDATE rowlock_kind SET switch = 'hold' WHERE kind = 'mail'");
-    let answer = site.rowlock.enqueue(job("mail")).await.unwrap();
+    let answer = site.rowlock.enqueue(&job("mail")).await.unwrap();
     assert_eq!(answer.status, Status::Held);
     assert!(site.claim(&worker, &["mail"], 10).await.is_empty());
     let stats = site.rowlock.operate().stats().await.unwrap();
@@ -202,10 +202,10 @@ pub async fn an_expired_switch_is_no_switch(world: World) {
     world.home.client().execute(&format!(
         "UPDATE rowlock_kind SET switch = 'reject', switch_until = {until}"
     ));
-    let answer = site.rowlock.enqueue(job("mail")).await.unwrap();
+    let answer = site.rowlock.enqueue(&job("mail")).await.unwrap();
     assert_eq!(answer.status, Status::Rejected);
     world.advance(Duration::from_secs(61));
-    let answer = site.rowlock.enqueue(job("mail")).await.unwrap();
+    let answer = site.rowlock.enqueue(&job("mail")).await.unwrap();
     assert_eq!(answer.status, Status::Queued);
     assert_eq!(Some(site.claim_one(&worker, &["mail"]).await.id), answer.id);
 }

@@ -24,13 +24,13 @@ pub async fn a_duplicate_is_answered_with_its_holder(world: World) {
     let first = site.stage(mail(json!("ada"), json!(1))).await;
     let again = site
         .rowlock
-        .enqueue(mail(json!("ada"), json!(1)))
+        .enqueue(&mail(json!("ada"), json!(1)))
         .await
         .unwrap();
     assert_eq!((again.id, again.status), (Some(first), Status::Duplicate));
     let other = site
         .rowlock
-        .enqueue(mail(json!("ada"), json!(2)))
+        .enqueue(&mail(json!("ada"), json!(2)))
         .await
         .unwrap();
     assert_eq!(other.status, Status::Queued);
@@ -38,7 +38,7 @@ pub async fn a_duplicate_is_answered_with_its_holder(world: World) {
     let first = site.stage(job("call").unique("x").unwrap()).await;
     let again = site
         .rowlock
-        .enqueue(job("call").unique("x").unwrap())
+        .enqueue(&job("call").unique("x").unwrap())
         .await
         .unwrap();
     assert_eq!((again.id, again.status), (Some(first), Status::Duplicate));
@@ -48,7 +48,10 @@ pub async fn a_key_until_finished_is_freed_by_every_end(world: World) {
     let site = world.open();
     let worker = site.join().await;
     let again = || async {
-        let answer = site.rowlock.enqueue(job("call").unique("x").unwrap()).await;
+        let answer = site
+            .rowlock
+            .enqueue(&job("call").unique("x").unwrap())
+            .await;
         answer.unwrap().status
     };
     assert_eq!(again().await, Status::Queued);
@@ -68,7 +71,7 @@ pub async fn a_key_until_finished_is_freed_by_every_end(world: World) {
     }
     let pending = site
         .rowlock
-        .enqueue(job("call").unique("x").unwrap())
+        .enqueue(&job("call").unique("x").unwrap())
         .await
         .unwrap();
     site.engine()
@@ -88,16 +91,16 @@ pub async fn a_key_until_start_is_freed_at_the_claim_and_not_taken_again(world: 
             .unique_until(UniqueUntil::Start)
     };
     let first = site.stage(new()).await;
-    let again = site.rowlock.enqueue(new()).await.unwrap();
+    let again = site.rowlock.enqueue(&new()).await.unwrap();
     assert_eq!((again.id, again.status), (Some(first), Status::Duplicate));
 
     let claimed = site.claim_one(&worker, &["call"]).await;
-    let second = site.rowlock.enqueue(new()).await.unwrap();
+    let second = site.rowlock.enqueue(&new()).await.unwrap();
     assert_eq!(second.status, Status::Queued);
     // The retry of the first would collide if it took its key again.
     site.finish(&claimed, failed()).await;
     assert_eq!(site.job(first).await.unique_key.as_deref(), Some("x"));
-    let third = site.rowlock.enqueue(new()).await.unwrap();
+    let third = site.rowlock.enqueue(&new()).await.unwrap();
     assert_eq!((third.id, third.status), (second.id, Status::Duplicate));
 }
 
@@ -106,7 +109,7 @@ pub async fn keys_belong_to_their_kind(world: World) {
     site.stage(job("call").unique("x").unwrap()).await;
     let other = site
         .rowlock
-        .enqueue(job("mail").unique("x").unwrap())
+        .enqueue(&job("mail").unique("x").unwrap())
         .await
         .unwrap();
     assert_eq!(other.status, Status::Queued);
@@ -115,14 +118,14 @@ pub async fn keys_belong_to_their_kind(world: World) {
 pub async fn a_missing_key_field_is_invalid(world: World) {
     let site = keyed(&world).await;
     let lacks = job("mail").payload_of(&json!({"to": "ada"})).unwrap();
-    let refused = site.rowlock.enqueue(lacks).await.unwrap_err().to_string();
+    let refused = site.rowlock.enqueue(&lacks).await.unwrap_err().to_string();
     assert!(refused.contains("\"n\""), "{refused}");
     let no_object = job("mail").payload_of(&json!([1, 2])).unwrap();
-    assert!(site.rowlock.enqueue(no_object).await.is_err());
+    assert!(site.rowlock.enqueue(&no_object).await.is_err());
     // An explicit key needs no fields.
     let explicit = job("mail").unique("own").unwrap();
     assert_eq!(
-        site.rowlock.enqueue(explicit).await.unwrap().status,
+        site.rowlock.enqueue(&explicit).await.unwrap().status,
         Status::Queued
     );
 }
@@ -148,7 +151,7 @@ pub async fn values_of_different_types_are_different_keys(world: World) {
     for value in &values {
         let answer = site
             .rowlock
-            .enqueue(mail(json!("ada"), value.clone()))
+            .enqueue(&mail(json!("ada"), value.clone()))
             .await
             .unwrap();
         assert_eq!(answer.status, Status::Queued, "{value}");
@@ -156,7 +159,7 @@ pub async fn values_of_different_types_are_different_keys(world: World) {
     for value in &values {
         let answer = site
             .rowlock
-            .enqueue(mail(json!("ada"), value.clone()))
+            .enqueue(&mail(json!("ada"), value.clone()))
             .await
             .unwrap();
         assert_eq!(answer.status, Status::Duplicate, "{value}");
@@ -168,14 +171,14 @@ pub async fn a_long_key_is_a_key(world: World) {
     let worker = site.join().await;
     let long = |end: &str| mail(json!("x".repeat(100_000) + end), json!(1));
     let first = site.stage(long("a")).await;
-    let again = site.rowlock.enqueue(long("a")).await.unwrap();
+    let again = site.rowlock.enqueue(&long("a")).await.unwrap();
     assert_eq!((again.id, again.status), (Some(first), Status::Duplicate));
-    let other = site.rowlock.enqueue(long("b")).await.unwrap();
+    let other = site.rowlock.enqueue(&long("b")).await.unwrap();
     assert_eq!(other.status, Status::Queued);
     let claimed = site.claim_one(&worker, &["mail"]).await;
     site.finish(&claimed, Outcome::Done).await;
     assert_eq!(
-        site.rowlock.enqueue(long("a")).await.unwrap().status,
+        site.rowlock.enqueue(&long("a")).await.unwrap().status,
         Status::Queued
     );
 }

@@ -32,7 +32,7 @@ fn once() -> Options {
 async fn run_once(worker: Worker) -> Tally {
     worker
         .options(once())
-        .run(Stopper::default().stop())
+        .run_until(Stopper::default().stop())
         .await
         .unwrap()
 }
@@ -49,10 +49,11 @@ pub async fn a_worker_runs_what_is_due_and_ends(world: World) {
     site.stage(job("unknown")).await;
     let ran = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ran);
-    let worker = Worker::new(site.rowlock.clone()).handle(kind("mail"), move |_: Context| {
-        count.fetch_add(1, Ordering::Relaxed);
-        async { Outcome::Done }
-    });
+    let worker =
+        Worker::new(site.rowlock.clone(), ()).handle_kind(kind("mail"), move |_: Context| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { Outcome::Done }
+        });
     let tally = run_once(worker).await;
     assert_eq!((tally.settled, tally.lost), (500, 0));
     assert_eq!(ran.load(Ordering::Relaxed), 500);
@@ -73,12 +74,12 @@ pub async fn panics_and_timeouts_are_attempts(world: World) {
     slow.timeout = Duration::from_millis(5);
     let panics = site.stage(job("panics").max_attempts(2).unwrap()).await;
     let hangs = site.stage(job("slow").max_attempts(2).unwrap()).await;
-    let worker = Worker::new(site.rowlock.clone())
-        .handle(kind("panics"), |job: Context| async move {
+    let worker = Worker::new(site.rowlock.clone(), ())
+        .handle_kind(kind("panics"), |job: Context| async move {
             assert!(job.attempt > 2, "attempt {} is no good", job.attempt);
             Outcome::Done
         })
-        .handle(slow, |_: Context| std::future::pending());
+        .handle_kind(slow, |_: Context| std::future::pending());
     run_once(worker).await;
     for (id, kind, words) in [
         (panics, ErrorKind::Panic, "attempt 1 is no good"),
@@ -99,21 +100,20 @@ pub async fn panics_and_timeouts_are_attempts(world: World) {
 struct Busy {
     begun: mpsc::UnboundedReceiver<Context>,
     stopper: Stopper,
-    work: tokio::task::JoinHandle<rowlock::Result<Tally>>,
+    work: tokio::task::JoinHandle<rowlock::error::Result<Tally>>,
 }
 
 fn busy(site: &Site, options: Options) -> Busy {
     let (begins, begun) = mpsc::unbounded_channel();
     let stopper = Stopper::default();
-    let worker = Worker::new(site.rowlock.clone()).options(options).handle(
-        kind("mail"),
-        move |job: Context| {
+    let worker = Worker::new(site.rowlock.clone(), ())
+        .options(options)
+        .handle_kind(kind("mail"), move |job: Context| {
             begins.send(job).unwrap();
             std::future::pending()
-        },
-    );
+        });
     #[expect(clippy::disallowed_methods, reason = "joined by the case")]
-    let work = tokio::spawn(worker.run(stopper.stop()));
+    let work = tokio::spawn(worker.run_until(stopper.stop()));
     Busy {
         begun,
         stopper,
@@ -191,8 +191,8 @@ pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
         .execute("DELETE FROM sqlite_sequence WHERE name = 'rowlock_job'");
     assert_eq!(site.stage(job("mail")).await, taken);
     let others = site.stage_many("mail", 20).await;
-    let worker = Worker::new(site.rowlock.clone())
-        .handle(kind("mail"), |_: Context| async { Outcome::Done });
+    let worker = Worker::new(site.rowlock.clone(), ())
+        .handle_kind(kind("mail"), |_: Context| async { Outcome::Done });
     let tally = run_once(worker).await;
     assert_eq!((tally.settled, tally.lost), (20, 1));
     for id in others {

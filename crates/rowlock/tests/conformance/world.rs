@@ -31,7 +31,7 @@ pub trait Client {
     fn commit(&mut self);
     fn rollback(&mut self);
     /// Stages through the library's call.
-    fn stage(&mut self, job: &NewJob) -> rowlock::Result<Enqueued>;
+    fn stage(&mut self, job: &NewJob) -> rowlock::error::Result<Enqueued>;
     /// Stages as any language would, without the library; fields by name.
     fn stage_by_sql(&mut self, fields: &[(&str, Field)]) -> Result<(), String>;
     /// Runs a statement of the application's.
@@ -102,7 +102,7 @@ impl Site {
     }
 
     pub async fn stage(&self, job: NewJob) -> JobId {
-        self.rowlock.enqueue(job).await.unwrap().id.unwrap()
+        self.rowlock.enqueue(&job).await.unwrap().id.unwrap()
     }
 
     pub async fn stage_many(&self, kind: &str, n: usize) -> Vec<JobId> {
@@ -125,7 +125,7 @@ impl Site {
         &self,
         worker: &WorkerId,
         held: &[Token],
-    ) -> rowlock::Result<rowlock::claim::Heartbeat> {
+    ) -> rowlock::error::Result<rowlock::claim::Heartbeat> {
         self.engine().heartbeat(worker, held.to_vec()).await
     }
 

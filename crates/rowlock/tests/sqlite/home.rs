@@ -69,7 +69,7 @@ impl Client for Application {
         self.execute("ROLLBACK");
     }
 
-    fn stage(&mut self, job: &NewJob) -> rowlock::Result<Enqueued> {
+    fn stage(&mut self, job: &NewJob) -> rowlock::error::Result<Enqueued> {
         rowlock::enqueue_blocking(&self.0, job)
     }
 

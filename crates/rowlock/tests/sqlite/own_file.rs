@@ -40,7 +40,7 @@ pub fn beside_a_foreign_schema_nothing_of_it_is_touched() {
     );
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime
-        .block_on(rowlock.enqueue(NewJob::new("mail").unwrap()))
+        .block_on(rowlock.enqueue(&NewJob::new("mail").unwrap()))
         .unwrap();
     drop(rowlock);
     assert_eq!(number(&connection, "PRAGMA user_version"), 42);
@@ -146,7 +146,7 @@ pub fn a_file_that_is_gone_takes_no_jobs() {
         Sqlite::open(address, Clock::system()).unwrap(),
         Clock::system(),
     );
-    let enqueue = || runtime.block_on(rowlock.enqueue(NewJob::new("mail").unwrap()));
+    let enqueue = || runtime.block_on(rowlock.enqueue(&NewJob::new("mail").unwrap()));
     enqueue().unwrap();
     std::fs::rename(&path, path.with_extension("moved")).unwrap();
     let gone = enqueue();
@@ -188,14 +188,14 @@ pub fn a_row_written_by_hand_stops_nobody() {
         once: true,
         ..Default::default()
     };
-    let worker = rowlock::Worker::new(rowlock.clone())
+    let worker = rowlock::Worker::new(rowlock.clone(), ())
         .options(options)
-        .handle(
+        .handle_kind(
             rowlock::Kind::new("mail").unwrap(),
             |_: rowlock::Context| async { rowlock::Outcome::Done },
         );
     let tally = runtime
-        .block_on(worker.run(rowlock::run::Stopper::default().stop()))
+        .block_on(worker.run_until(rowlock::run::Stopper::default().stop()))
         .unwrap();
     assert_eq!(
         (tally.settled, tally.lost),
