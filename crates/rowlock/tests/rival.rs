@@ -1,34 +1,37 @@
-//! A process of its own that competes for jobs. It logs what it ran, then settles.
+//! Processes of their own: one that competes for jobs, one that works with handlers that misbehave.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use rowlock::claim::{Claim, WorkerId};
 use rowlock::engine::Filter;
-use rowlock::job::Token;
+use rowlock::job::{Backoff, Token};
+use rowlock::run::Options;
 use rowlock::settle::{Settled, Settlement, Verdict};
-use rowlock::{Name, Rowlock};
+use rowlock::{Context, Kind, Name, Outcome, Rowlock, Worker};
 
 pub fn act(arguments: &[String]) -> ExitCode {
+    // One thread for everything: a handler that blocks it blocks all but the heartbeat.
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build()
         .unwrap();
-    match arguments {
-        [role, url] if role == "claim" => runtime.block_on(claim_all(url)),
-        _ => panic!("a rival has a role and a URL: {arguments:?}"),
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["claim", url] => runtime.block_on(claim_all(url)),
+        ["work", url, lease, slots, kinds] => runtime.block_on(work(url, lease, slots, kinds)),
+        _ => panic!("a rival has a role and its arguments: {arguments:?}"),
     }
     ExitCode::SUCCESS
 }
 
+/// Competes for jobs: logs what it ran, then settles.
 async fn claim_all(url: &str) {
     let rowlock = Rowlock::open(url).unwrap();
     let engine = rowlock.engine();
     let worker = WorkerId::random("rival").unwrap();
-    engine
-        .join(&worker, Duration::from_secs(300))
-        .await
-        .unwrap();
+    let lease = Duration::from_secs(300);
+    engine.join(&worker, lease).await.unwrap();
     let mut wakeups = engine.wakeups();
     println!("ready");
     let go = Filter {
@@ -74,4 +77,53 @@ async fn claim_all(url: &str) {
         );
     }
     panic!("the jobs don't come to an end");
+}
+
+/// Works until a signal, with the handlers that `kinds` names.
+async fn work(url: &str, lease: &str, slots: &str, kinds: &str) {
+    let rowlock = Rowlock::open(url).unwrap();
+    let options = Options {
+        lease: Duration::from_millis(lease.parse().unwrap()),
+        concurrency: slots.parse().unwrap(),
+        grace: Duration::from_secs(60),
+        ..Options::default()
+    };
+    let mut worker = Worker::new(rowlock, ()).options(options);
+    for name in kinds.split(',') {
+        let mut kind = Kind::new(name).unwrap();
+        kind.backoff = Backoff::Fixed {
+            base: Duration::ZERO,
+            jitter: 0.0,
+        };
+        worker = worker.handle_kind(kind, |cx: Context| async move {
+            println!("began {} {}", cx.kind, cx.id);
+            run(&cx).await
+        });
+    }
+    println!("ready");
+    let tally = worker.run().await.unwrap();
+    println!("settled {} lost {}", tally.settled, tally.lost);
+}
+
+async fn run(cx: &Context) -> Outcome {
+    match cx.kind.as_str() {
+        "poison" => std::process::abort(),
+        "panics" => panic!("no good"),
+        "waits" => std::future::pending().await,
+        // Neither of the two is polite: they block the only thread there is.
+        "blocks" => sleep("3.2"),
+        "naps" => sleep("0.2"),
+        _ => Outcome::Done,
+    }
+}
+
+fn sleep(seconds: &str) -> Outcome {
+    assert!(
+        Command::new("sleep")
+            .arg(seconds)
+            .status()
+            .unwrap()
+            .success()
+    );
+    Outcome::Done
 }

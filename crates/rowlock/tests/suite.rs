@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 mod conformance;
+mod faults;
 mod mutants;
 mod rival;
 mod sqlite;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         _ => {}
     }
     let mut trials = conformance::trials();
+    trials.extend(faults::trials());
     trials.extend(sqlite::trials());
     trials.extend(tidy::trials());
     trials.extend(mutants::trials());

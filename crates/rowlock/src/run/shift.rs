@@ -162,8 +162,7 @@ impl Shift {
                 Some(ended) = endings.recv() => {
                     let mut next = Some(ended);
                     while let Some(ended) = next {
-                        // Its queue may have been at its limit when we looked last.
-                        if self.options.queue_concurrency.contains_key(&ended.0.queue) {
+                        if self.makes_room(&ended.0) {
                             look = Look::Now;
                         }
                         self.end(settling, ended);
@@ -261,6 +260,10 @@ impl Shift {
                 return self.claim_failed(why);
             }
         };
+        if haul.jobs.iter().any(|job| job.suspect) {
+            // There may be more: the next one is asked for as soon as this one has ended.
+            self.suspect_asked = None;
+        }
         for (token, jobs) in haul.tokens {
             self.held.answered(token, jobs);
         }
@@ -317,6 +320,12 @@ impl Shift {
             caps,
             suspect,
         })
+    }
+
+    /// Whether the end of a job allows a claim that wasn't allowed before: its queue was perhaps at
+    /// its limit, and another suspect may run.
+    fn makes_room(&self, job: &ClaimedJob) -> bool {
+        job.suspect || self.options.queue_concurrency.contains_key(&job.queue)
     }
 
     fn end(&mut self, settling: &Group, (job, settlement): Ended) {

@@ -1,6 +1,7 @@
 //! The one list of cases, run on every engine.
 
 mod claim;
+mod hostile;
 mod lease;
 mod operate;
 mod rivals;
@@ -52,6 +53,8 @@ cases! {
         sql_refuses_what_the_library_refuses,
         any_payload_is_taken_by_both_or_by_neither,
         any_name_is_taken_by_both_or_by_neither;
+    hostile:
+        hostile_text_is_only_text;
     unique:
         a_duplicate_is_answered_with_its_holder,
         a_key_until_finished_is_freed_by_every_end,
@@ -131,10 +134,10 @@ cases! {
 }
 
 /// Makes a store of its own for a case.
-type Build = fn() -> Arc<dyn Home>;
+pub type Build = fn() -> Arc<dyn Home>;
 
 /// One line per engine.
-fn engines() -> Vec<(&'static str, Build)> {
+pub fn engines() -> Vec<(&'static str, Build)> {
     vec![("sqlite", || Arc::new(crate::sqlite::home::File::new()))]
 }
 

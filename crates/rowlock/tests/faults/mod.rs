@@ -1,0 +1,123 @@
+//! Faults: real processes and signals on every engine; the store is the judge.
+
+mod death;
+mod silence;
+mod stop;
+
+use std::process::Command;
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+use rowlock::clock::Clock;
+use rowlock_testbed::Process;
+
+use crate::conformance::world::{Home, Site, World};
+
+type Fault = fn(&Ground);
+
+/// Where a fault happens: a store, a handle on it, and a runtime to ask questions with.
+pub struct Ground {
+    home: Arc<dyn Home>,
+    site: Site,
+    runtime: tokio::runtime::Runtime,
+}
+
+const FAULTS: &[(&str, Fault)] = &[
+    (
+        "a_poison_job_ends_failed_and_its_neighbours_are_charged_nothing",
+        death::a_poison_job_ends_failed_and_its_neighbours_are_charged_nothing,
+    ),
+    (
+        "panics_and_endless_jobs_hold_up_nobody",
+        death::panics_and_endless_jobs_hold_up_nobody,
+    ),
+    (
+        "a_worker_without_the_kind_leaves_it_to_the_one_that_has_it",
+        death::a_worker_without_the_kind_leaves_it_to_the_one_that_has_it,
+    ),
+    (
+        "a_handler_that_blocks_its_thread_for_three_leases_loses_nothing",
+        silence::a_handler_that_blocks_its_thread_for_three_leases_loses_nothing,
+    ),
+    (
+        "a_write_lock_held_for_three_leases_costs_nobody_anything",
+        silence::a_write_lock_held_for_three_leases_costs_nobody_anything,
+    ),
+    (
+        "a_stopped_process_that_wakes_up_late_is_refused",
+        silence::a_stopped_process_that_wakes_up_late_is_refused,
+    ),
+    (
+        "a_first_signal_lets_running_jobs_finish",
+        stop::a_first_signal_lets_running_jobs_finish,
+    ),
+    (
+        "a_second_signal_gives_everything_back_uncharged",
+        stop::a_second_signal_gives_everything_back_uncharged,
+    ),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (engine, home) in crate::conformance::engines() {
+        for (name, fault) in FAULTS {
+            trials.push(Trial::test(
+                format!("{engine}::faults::{name}"),
+                move || {
+                    let world = World::new(home());
+                    fault(&Ground {
+                        site: world.open_with(Clock::system()),
+                        home: world.home,
+                        runtime: tokio::runtime::Runtime::new()?,
+                    });
+                    Ok(())
+                },
+            ));
+        }
+    }
+    trials
+}
+
+impl Ground {
+    /// A worker process with the handlers of `rival::run`.
+    fn worker(&self, lease_ms: u32, slots: u32, kinds: &str) -> Process {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let (lease, slots) = (lease_ms.to_string(), slots.to_string());
+        command.args(["rival", "work", &self.home.url(), &lease, &slots, kinds]);
+        let mut worker = Process::start(&mut command);
+        worker.line_with("ready");
+        worker
+    }
+
+    fn ask<T>(&self, question: impl Future<Output = T>) -> T {
+        self.runtime.block_on(question)
+    }
+
+    /// Waits until `enough` says so; looks again whenever somebody commits.
+    fn until(&self, enough: impl Fn(&rowlock::engine::Counts) -> bool) -> rowlock::engine::Counts {
+        self.ask(async {
+            let mut wakeups = self.site.engine().wakeups();
+            loop {
+                wakeups.mark();
+                let counts = self.site.rowlock.operate().stats().await.unwrap().total;
+                if enough(&counts) {
+                    return counts;
+                }
+                let patience = std::time::Duration::from_secs(120);
+                let rung = Clock::system().timeout(patience, wakeups.next()).await;
+                assert!(rung.is_some(), "nothing happens any more: {counts:?}");
+            }
+        })
+    }
+}
+
+/// Lets real time pass, as the end of a process.
+fn pass(seconds: &str) {
+    assert!(
+        Command::new("sleep")
+            .arg(seconds)
+            .status()
+            .unwrap()
+            .success()
+    );
+}
