@@ -80,7 +80,7 @@ fn a_bulk_enqueue_on_a_full_disk_says_where_to_go_on_and_loses_nothing() {
     let lines: Vec<String> = (1..=20_000)
         .map(|n| format!("{{\"kind\":\"say\",\"payload\":{{\"n\":{n},\"x\":\"{payload}\"}}}}"))
         .collect();
-    place.write("jobs.ndjson", &lines.join("\n"));
+    place.write("jobs.ndjson", lines.join("\n"));
     let full = Process::run(
         &mut limited(&place, 4_000, &["enqueue", "--from", "jobs.ndjson"]),
         "",

@@ -27,6 +27,8 @@ pub mod run;
 pub mod settle;
 pub mod stage;
 mod store;
+#[cfg(feature = "sqlite")]
+pub mod testing;
 
 pub use async_trait::async_trait;
 pub use clock::Clock;

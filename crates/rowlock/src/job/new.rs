@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Backoff, Kind, Name, Payload, UniqueUntil};
+use super::{Backoff, Job, Kind, Name, Payload, UniqueUntil};
 use crate::clock;
 use crate::error::{Error, Result};
 
@@ -65,6 +65,14 @@ impl NewJob {
             declared: Some(Box::new(kind.clone())),
             ..Self::bare(kind.name)
         }
+    }
+
+    /// A job of a type, to be given settings of its own.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when the payload or the declaration breaks a rule.
+    pub fn of<J: Job>(job: &J) -> Result<Self> {
+        Ok(Self::of_kind(J::kind()?).payload(Payload::of(job)?))
     }
 
     fn bare(kind: Name) -> Self {

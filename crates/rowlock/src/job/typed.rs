@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Backoff, Kind, Name, NewJob, Payload, Retention, UniqueUntil};
+use super::{Backoff, Kind, Name, NewJob, Retention, UniqueUntil};
 use crate::error::{Error, Result};
 
 /// A kind of job, declared as a type.
@@ -85,7 +85,7 @@ pub trait Enqueueable {
 
 impl<J: Job> Enqueueable for J {
     fn new_job(&self) -> Result<NewJob, Error> {
-        Ok(NewJob::of_kind(J::kind()?).payload(Payload::of(self)?))
+        NewJob::of(self)
     }
 }
 

@@ -205,6 +205,15 @@ impl<S: Send + Sync + 'static> Worker<S> {
         }
     }
 
+    /// Works until nothing is due.
+    ///
+    /// # Errors
+    /// As [`Worker::run_until`].
+    pub async fn run_once(mut self) -> Result<Tally> {
+        self.options.once = true;
+        self.run_until(Stopper::default().stop()).await
+    }
+
     /// Works until it is asked to stop, or with `once` until nothing is due.
     ///
     /// # Errors

@@ -98,7 +98,9 @@ impl Writer {
         waiting: &mut mpsc::UnboundedReceiver<Settlement>,
         batch: &mut Vec<Settlement>,
     ) {
-        let pause = self.clock.sleep(LINGER);
+        // Real time, also under a manual clock: it is about how full a transaction gets, nothing else.
+        let real = Clock::system();
+        let pause = real.sleep(LINGER);
         tokio::pin!(pause);
         while batch.len() < WORTH_IT && self.running.load(Ordering::Relaxed) > 0 {
             let most = MOST - batch.len();
