@@ -153,6 +153,10 @@ fn of_8_mb_of_output_only_the_end_is_kept() {
     assert!(error.starts_with("sh exited with 65: ...aaa"), "{error}");
     assert!(error.ends_with("aaa\nthe end"), "{error}");
     assert!(error.len() <= 4096, "{}", error.len());
+    let shown = place.ok(&["job", "show", "1"]);
+    assert!(shown.contains("sh exited with 65: ..."), "{shown}");
+    assert!(shown.contains("the end"), "{shown}");
+    assert!(shown.len() < 2_000, "{}", shown.len());
 }
 
 #[test]
