@@ -252,6 +252,18 @@ fn a_program_may_tidy_up_when_it_is_asked_to_end() {
     assert_eq!(tidied, "tidy\n");
 }
 
+#[test]
+fn dev_runs_programs_beside_its_demo_kinds() {
+    let place = script("cat > got", "");
+    let mut dev = place.start(&["dev", "-v"]);
+    dev.line_with("kinds echo sleep flaky it");
+    place.ok(&["enqueue", "it", "[1]", "--known"]);
+    dev.line_with("settled job=1");
+    assert_eq!(std::fs::read_to_string(place.path("got")).unwrap(), "[1]");
+    dev.signal("TERM");
+    assert_eq!(dev.wait().0, Some(0));
+}
+
 /// A worker whose one job has started a program that never ends by itself.
 fn busy(place: &Place) -> (rowlock_testbed::Process, Held) {
     let held = Held::new(place);

@@ -137,10 +137,11 @@ impl Http {
 
     async fn outcome(&self, response: Response<Incoming>, clock: &Clock) -> Outcome {
         let (head, body) = response.into_parts();
-        let said = read(body, clock).await;
+        // Before the body: one that is slow must not make a timeout of what is done.
         if head.status.is_success() {
             return Outcome::Done;
         }
+        let said = read(body, clock).await;
         let mut error = format!("{} answered {}", self.shown(), head.status);
         if !said.is_empty() {
             error += &format!(": {said}");

@@ -32,7 +32,7 @@ impl Output {
     }
 
     /// What was kept, as text. It begins with `...` when it isn't all.
-    pub(super) fn text(mut self) -> String {
+    pub(super) fn text(&mut self) -> String {
         self.shrink();
         let text = String::from_utf8_lossy(&self.bytes);
         match self.cut {

@@ -3,7 +3,6 @@
 //! A task of its own owns the process, so that an attempt may be dropped at any time: the task
 //! notices that nobody waits any more and ends the group.
 
-use std::io::PipeReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -34,15 +33,15 @@ pub(super) struct Process {
     // Before the child: a group is signalled while its leader isn't reaped.
     group: Group,
     child: Child,
-    output: Receiver,
-    limit: usize,
+    pipe: Receiver,
+    output: Output,
 }
 
 impl Process {
     /// Starts a program in a group of its own, with stdout and stderr in one pipe.
     pub(super) fn start(mut command: Command, limit: usize) -> std::io::Result<Self> {
         let (reader, writer) = std::io::pipe()?;
-        let output = receiver(reader)?;
+        let pipe = Receiver::from_owned_fd(OwnedFd::from(reader))?;
         command
             .stdin(Stdio::piped())
             .stdout(writer.try_clone()?)
@@ -55,8 +54,8 @@ impl Process {
         Ok(Self {
             group: Group::of(&child),
             child,
-            output,
-            limit,
+            pipe,
+            output: Output::new(limit),
         })
     }
 
@@ -85,7 +84,6 @@ impl Process {
     }
 
     async fn listen(&mut self, input: String) -> Ended {
-        let mut output = Output::new(self.limit);
         let stdin = self.child.stdin.take();
         let feed = async {
             if let Some(mut stdin) = stdin {
@@ -99,23 +97,23 @@ impl Process {
         let status = loop {
             tokio::select! {
                 () = &mut feed, if !fed => fed = true,
-                read = self.output.read(&mut buffer), if open => match read {
+                read = self.pipe.read(&mut buffer), if open => match read {
                     Ok(0) | Err(_) => open = false,
-                    Ok(n) => output.push(&buffer[..n]),
+                    Ok(n) => self.output.push(&buffer[..n]),
                 },
                 status = self.child.wait() => break status?,
             }
         };
         // What it left running may hold the pipe open: only what is there already is read.
         let mut read = 0;
-        while let Ok(n @ 1..) = rustix::io::read(self.output.as_fd(), &mut buffer[..]) {
-            output.push(&buffer[..n]);
+        while let Ok(n @ 1..) = rustix::io::read(self.pipe.as_fd(), &mut buffer[..]) {
+            self.output.push(&buffer[..n]);
             read += n;
             if read >= LAST_READ {
                 break;
             }
         }
-        Ok((status, output.text()))
+        Ok((status, self.output.text()))
     }
 
     /// SIGTERM, and SIGKILL for whatever is left after a while. The leader is reaped last: until
@@ -124,7 +122,9 @@ impl Process {
         self.group.signal(Signal::TERM);
         let gone = async {
             let mut buffer = vec![0; 16 * 1024];
-            while let Ok(1..) = self.output.read(&mut buffer).await {}
+            while let Ok(n @ 1..) = self.pipe.read(&mut buffer).await {
+                self.output.push(&buffer[..n]);
+            }
             while !self.group.leader_ended() {
                 clock.sleep(LOOK).await;
             }
@@ -135,12 +135,9 @@ impl Process {
             tracing::warn!(%why, "can't wait for a program's end");
         }
         self.group.reaped();
-        tracing::debug!(in_time, "a program was ended");
+        let output = self.output.text();
+        tracing::debug!(in_time, output, "program was ended");
     }
-}
-
-fn receiver(reader: PipeReader) -> std::io::Result<Receiver> {
-    Receiver::from_owned_fd(OwnedFd::from(reader))
 }
 
 /// A process group. What isn't reaped when this is dropped is killed: nobody could end it later.
@@ -176,5 +173,31 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_is_dropped_is_killed_with_its_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("held");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made.unwrap().success());
+        let script = "trap '' TERM; exec 9>held; tail -f /dev/null & echo ready >&9; wait";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(folder.path());
+        let process = Process::start(command, 100).unwrap();
+        let mut held = tokio::task::spawn_blocking(|| std::fs::File::open(fifo).unwrap())
+            .await
+            .map(|file| Receiver::from_owned_fd(OwnedFd::from(file)).unwrap())
+            .unwrap();
+        let mut ready = [0; 6];
+        held.read_exact(&mut ready).await.unwrap();
+        drop(process);
+        // Its end: whoever held it is gone.
+        assert_eq!(held.read(&mut ready).await.unwrap(), 0);
     }
 }
