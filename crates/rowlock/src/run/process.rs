@@ -186,7 +186,7 @@ mod tests {
         let fifo = folder.path().join("held");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status();
         assert!(made.unwrap().success());
-        let script = "trap '' TERM; exec 9>held; tail -f /dev/null & echo ready >&9; wait";
+        let script = "trap '' TERM; exec 9>held; sleep 600 & echo ready >&9; wait";
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(folder.path());
         let process = Process::start(command, 100).unwrap();
