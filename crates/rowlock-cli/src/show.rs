@@ -61,6 +61,23 @@ pub fn text(text: &str) -> String {
     out
 }
 
+/// The same, cut in the middle: an error says what failed first, and why last.
+pub fn ends(whole: &str, longest: usize) -> String {
+    let length = whole.chars().count();
+    if length <= longest {
+        return text(whole);
+    }
+    let half = longest / 2;
+    let first: String = whole.chars().take(half).collect();
+    let last: String = whole.chars().skip(length - half).collect();
+    let bytes = count(whole.len() as u64);
+    format!(
+        "{} ... {} ({bytes} bytes, all of it with --json)",
+        text(&first),
+        text(&last)
+    )
+}
+
 /// The same, cut to a length that fits a screen.
 pub fn excerpt(whole: &str, longest: usize) -> String {
     match whole.char_indices().nth(longest) {

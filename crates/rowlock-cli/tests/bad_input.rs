@@ -284,7 +284,11 @@ fn a_configuration_that_breaks_a_rule_is_exit_2_and_names_the_line() {
             "[worker]\nconcurency = 4",
             "rowlock.toml:2: unknown key `concurency`: did you mean `concurrency`?",
         ),
-        ("[handlers.a]\nexec = [\"x\"]", "doesn't have yet"),
+        ("[handlers.a]\nexec = []", "[handlers.a]: exec is empty"),
+        (
+            "[handlers.a]\ntimeout = \"1s\"",
+            "[handlers.a]: nothing runs it",
+        ),
         (
             "[handlers.a]\nbuiltin = \"shout\"",
             "use noop, echo, sleep or flaky",

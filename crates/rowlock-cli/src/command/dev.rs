@@ -5,14 +5,14 @@ use std::time::Duration;
 use anyhow::Result;
 use rowlock::Kind;
 use rowlock::job::Backoff;
-use rowlock::run::Builtin;
+use rowlock::run::{Builtin, Runner};
 
 use super::work::{block, declare, serve};
 use crate::open::{Access, Setup};
 use crate::{exit, out};
 
 pub async fn run(setup: &Setup) -> Result<u8> {
-    let configured = setup.config.builtins()?;
+    let configured = setup.config.runners()?;
     let (rowlock, created) = setup.open_quietly(Access::Write)?;
     if setup.file.is_some() {
         rowlock.operate().apply(&setup.config.kinds()?).await?;
@@ -31,7 +31,7 @@ pub async fn run(setup: &Setup) -> Result<u8> {
 }
 
 /// Kinds that need no configuration.
-fn demo() -> Result<Vec<(Kind, Builtin)>> {
+fn demo() -> Result<Vec<(Kind, Runner)>> {
     let mut kinds = Vec::new();
     for builtin in [Builtin::Echo, Builtin::Sleep, Builtin::Flaky] {
         let mut kind = Kind::new(builtin.as_str())?;
@@ -42,7 +42,7 @@ fn demo() -> Result<Vec<(Kind, Builtin)>> {
                 jitter: 0.0,
             };
         }
-        kinds.push((kind, builtin));
+        kinds.push((kind, Runner::Builtin(builtin)));
     }
     Ok(kinds)
 }

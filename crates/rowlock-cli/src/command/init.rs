@@ -55,9 +55,10 @@ mod tests {
     #[test]
     fn the_starter_is_valid_as_it_is_and_with_every_comment_taken_away() {
         let plain = Config::parse(STARTER, "init.toml").unwrap();
-        assert_eq!(plain.builtins().unwrap().len(), 1);
+        assert_eq!(plain.runners().unwrap().len(), 1);
         let full = Config::parse(&uncommented(STARTER), "init.toml").unwrap();
-        assert_eq!(full.builtins().unwrap().len(), 2);
+        assert_eq!(full.runners().unwrap().len(), 3);
+        assert_eq!(full.limits.output_bytes, plain.limits.output_bytes);
         assert_eq!(full.worker.concurrency, plain.worker.concurrency);
         assert_eq!(full.worker.lease, plain.worker.lease);
         assert_eq!(full.retention, plain.retention);

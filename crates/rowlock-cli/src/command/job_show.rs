@@ -64,7 +64,7 @@ fn page(job: &Record, now: Timestamp) -> String {
     }
     for error in &job.errors {
         let kind = format!("{:?}", error.kind).to_lowercase();
-        let message = show::excerpt(&error.message, EXCERPT);
+        let message = show::ends(&error.message, EXCERPT);
         add(
             &kind,
             &format!("attempt {}, {}: {message}", error.attempt, error.at),

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use rowlock::engine::sqlite::LATEST;
 use rowlock::job::Kind;
-use rowlock::run::{Builtin, Options, Stopper, Tally};
+use rowlock::run::{Options, Runner, Stopper, Tally};
 use rowlock::{Rowlock, Worker};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -12,7 +12,7 @@ use crate::open::{Access, Setup};
 use crate::{exit, out, show};
 
 pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
-    let handlers = setup.config.builtins()?;
+    let handlers = setup.config.runners()?;
     if handlers.is_empty() {
         return Err(no_handlers(setup));
     }
@@ -43,7 +43,7 @@ fn no_handlers(setup: &Setup) -> anyhow::Error {
         exit::USAGE,
         format!(
             "{place}, so there is nothing to run. Write this into {}:\n\n  \
-             [handlers.hello]\n  builtin = \"echo\"       # or noop, sleep, flaky\n  \
+             [handlers.hello]\n  exec = [\"cat\"]         # or http = \"...\", or builtin = \"echo\"\n  \
              timeout = \"30s\"\n\nor try `rowlock dev`, which brings kinds of its own",
             setup
                 .file
@@ -54,7 +54,7 @@ fn no_handlers(setup: &Setup) -> anyhow::Error {
 }
 
 /// Adds the kinds that have no row yet, so that they are known before we say that we run them.
-pub async fn declare(rowlock: &Rowlock, handlers: &[(Kind, Builtin)]) -> Result<()> {
+pub async fn declare(rowlock: &Rowlock, handlers: &[(Kind, Runner)]) -> Result<()> {
     let kinds: Vec<_> = handlers.iter().map(|(kind, _)| kind.clone()).collect();
     // The worker itself warns of those whose row differs.
     rowlock.engine().add_kinds(&kinds).await?;
@@ -62,7 +62,7 @@ pub async fn declare(rowlock: &Rowlock, handlers: &[(Kind, Builtin)]) -> Result<
 }
 
 /// Says what has started.
-pub fn block(setup: &Setup, created: bool, handlers: &[(Kind, Builtin)], options: &Options) {
+pub fn block(setup: &Setup, created: bool, handlers: &[(Kind, Runner)], options: &Options) {
     let kinds: Vec<_> = handlers
         .iter()
         .map(|(kind, _)| kind.name.as_str())
@@ -89,15 +89,15 @@ pub fn block(setup: &Setup, created: bool, handlers: &[(Kind, Builtin)], options
 /// Works until a signal asks to stop, or until nothing is due with `once`.
 pub async fn serve(
     rowlock: Rowlock,
-    handlers: Vec<(Kind, Builtin)>,
+    handlers: Vec<(Kind, Runner)>,
     options: Options,
 ) -> Result<Tally> {
     let mut terminate = signal(SignalKind::terminate()).context("can't wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("can't wait for SIGINT")?;
     let grace = options.grace;
     let mut worker = Worker::new(rowlock, ()).options(options);
-    for (kind, builtin) in handlers {
-        worker = worker.handle_kind(kind, builtin.handler());
+    for (kind, runner) in handlers {
+        worker = worker.handle_kind(kind, runner);
     }
     let stopper = Stopper::default();
     let work = worker.run_until(stopper.stop());

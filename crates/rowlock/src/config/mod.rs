@@ -6,13 +6,13 @@ pub use section::{Handler, Limits, Queue, Work};
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::job::{Kind, Name, Retention};
-use crate::run::{Builtin, Options};
+use crate::run::{Options, Runner};
 
 /// The whole file.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -31,6 +31,9 @@ pub struct Config {
     /// What is too large.
     pub limits: Limits,
 
+    /// Where relative paths start.
+    #[serde(skip)]
+    folder: PathBuf,
     schema: Option<Later>,
     pair: Option<Later>,
     cron: Option<Later>,
@@ -51,7 +54,9 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .map_err(|why| Error::invalid(format!("can't read {}: {why}", path.display())))?;
-        Self::parse(&text, &path.display().to_string())
+        let mut config = Self::parse(&text, &path.display().to_string())?;
+        config.folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(config)
     }
 
     /// Reads a text; `file` is what errors call it.
@@ -88,6 +93,7 @@ impl Config {
         for (name, handler) in &self.handlers {
             handler
                 .check()
+                .and_then(|()| handler.runner(&self.folder, &self.limits))
                 .map_err(|why| Error::invalid(format!("[handlers.{name}]: {why}")))?;
         }
         self.limits.check()
@@ -104,18 +110,18 @@ impl Config {
             .collect()
     }
 
-    /// The kinds with a builtin handler.
+    /// The kinds with what runs them.
     ///
     /// # Errors
     /// [`Error::Invalid`] when a default breaks a rule.
-    pub fn builtins(&self) -> Result<Vec<(Kind, Builtin)>> {
-        let mut found = Vec::new();
-        for (name, handler) in &self.handlers {
-            if let Some(builtin) = handler.builtin {
-                found.push((handler.kind(name, self.retention)?, builtin));
-            }
-        }
-        Ok(found)
+    pub fn runners(&self) -> Result<Vec<(Kind, Runner)>> {
+        self.handlers
+            .iter()
+            .map(|(name, handler)| {
+                let runner = handler.runner(&self.folder, &self.limits)?;
+                Ok((handler.kind(name, self.retention)?, runner))
+            })
+            .collect()
     }
 
     /// How a worker of this file works.

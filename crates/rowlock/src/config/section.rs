@@ -1,13 +1,13 @@
 //! The sections of rowlock.toml.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use super::not_yet;
 use crate::error::{Error, Result};
 use crate::job::{Backoff, Kind, Name, NewJob, Payload, Retention, UniqueUntil, spoken};
-use crate::run::{Builtin, Options};
+use crate::run::{Builtin, Options, Runner};
 
 /// `[worker]`: how this process works.
 #[derive(Debug, Clone, Deserialize)]
@@ -89,6 +89,12 @@ pub struct Handler {
     /// One of the handlers that come with rowlock.
     #[serde(deserialize_with = "builtin")]
     pub builtin: Option<Builtin>,
+    /// A program with its arguments.
+    pub exec: Option<Vec<String>>,
+    /// A server's URL.
+    pub http: Option<String>,
+    /// The names, addresses and ranges that the server may have.
+    pub allow: Option<Vec<String>>,
     /// How long one attempt may run.
     #[serde(deserialize_with = "spoken::optional::deserialize")]
     pub timeout: Option<Duration>,
@@ -106,10 +112,6 @@ pub struct Handler {
     pub unique_until: UniqueUntil,
     /// How long finished jobs are kept.
     pub retention: Option<Retention>,
-
-    exec: Option<serde::de::IgnoredAny>,
-    http: Option<serde::de::IgnoredAny>,
-    allow: Option<serde::de::IgnoredAny>,
 }
 
 fn builtin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Builtin>, D::Error> {
@@ -119,15 +121,6 @@ fn builtin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Builtin>
 
 impl Handler {
     pub(super) fn check(&self) -> Result<()> {
-        for (key, found) in [
-            ("exec", &self.exec),
-            ("http", &self.http),
-            ("allow", &self.allow),
-        ] {
-            if found.is_some() {
-                return Err(not_yet(key));
-            }
-        }
         if let Some(attempts) = self.max_attempts
             && !(1..=NewJob::MAX_ATTEMPTS).contains(&attempts)
         {
@@ -144,6 +137,24 @@ impl Handler {
         Ok(())
     }
 
+    /// What runs it: the one of builtin, exec and http that the section has.
+    pub(super) fn runner(&self, folder: &Path, limits: &Limits) -> Result<Runner> {
+        if self.allow.is_some() && self.http.is_none() {
+            return Err(Error::invalid("allow is for http only: take it out"));
+        }
+        match (self.builtin, &self.exec, &self.http) {
+            (Some(builtin), None, None) => Ok(Runner::Builtin(builtin)),
+            (None, Some(line), None) => exec(line, folder, limits),
+            (None, None, Some(url)) => http(url, self.allow.as_deref().unwrap_or_default()),
+            (None, None, None) => Err(Error::invalid(
+                "nothing runs it: write exec, http or builtin",
+            )),
+            _ => Err(Error::invalid(
+                "it has more than one of exec, http and builtin: keep one",
+            )),
+        }
+    }
+
     pub(super) fn kind(&self, name: &Name, retention: Retention) -> Result<Kind> {
         let mut kind = Kind::new(name.as_str())?;
         kind.queue = self.queue.clone().unwrap_or(kind.queue);
@@ -158,6 +169,30 @@ impl Handler {
     }
 }
 
+#[cfg(feature = "exec")]
+fn exec(line: &[String], folder: &Path, limits: &Limits) -> Result<Runner> {
+    crate::run::Exec::new(line, folder, limits.output_bytes).map(Runner::Exec)
+}
+
+#[cfg(not(feature = "exec"))]
+fn exec(_: &[String], _: &Path, _: &Limits) -> Result<Runner> {
+    Err(Error::invalid(
+        "exec needs the feature `exec` of the crate rowlock",
+    ))
+}
+
+#[cfg(feature = "http")]
+fn http(url: &str, allow: &[String]) -> Result<Runner> {
+    crate::run::Http::new(url, allow).map(Runner::Http)
+}
+
+#[cfg(not(feature = "http"))]
+fn http(_: &str, _: &[String]) -> Result<Runner> {
+    Err(Error::invalid(
+        "http needs the feature `http` of the crate rowlock",
+    ))
+}
+
 /// `[limits]`: what is too large.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -167,8 +202,9 @@ pub struct Limits {
     pub payload: usize,
     /// How many errors a job keeps.
     pub errors_kept: usize,
-
-    output_bytes: Option<serde::de::IgnoredAny>,
+    /// How much of a program's output is kept, in bytes: its end.
+    #[serde(deserialize_with = "size")]
+    pub output_bytes: usize,
 }
 
 impl Default for Limits {
@@ -176,15 +212,19 @@ impl Default for Limits {
         Self {
             payload: Payload::MAX_BYTES,
             errors_kept: 10,
-            output_bytes: None,
+            output_bytes: 65_536,
         }
     }
 }
 
 impl Limits {
+    const MOST_OUTPUT: usize = 16 * 1024 * 1024;
+
     pub(super) fn check(&self) -> Result<()> {
-        if self.output_bytes.is_some() {
-            return Err(not_yet("[limits] output_bytes"));
+        if !(1..=Self::MOST_OUTPUT).contains(&self.output_bytes) {
+            return Err(Error::invalid(
+                "[limits]: output_bytes must be from 1 byte to 16MiB",
+            ));
         }
         if !(1..=Payload::MAX_BYTES).contains(&self.payload) {
             return Err(Error::invalid(

@@ -87,11 +87,44 @@ fn a_part_that_this_version_lacks_says_so() {
         "[budget.analytics]\nmax = 1",
         "[dashboard]\nbind = \"x\"",
         "schema = \"rowlock\"",
-        "[handlers.a]\nexec = [\"x\"]",
-        "[handlers.a]\nhttp = \"x\"",
     ] {
         assert!(refused(part).contains("doesn't have yet"), "{part}");
     }
+}
+
+#[test]
+#[cfg(all(feature = "exec", feature = "http"))]
+fn a_handler_has_exactly_one_thing_that_runs_it() {
+    for (section, word) in [
+        ("timeout = \"1s\"", "nothing runs it"),
+        ("exec = [\"x\"]\nbuiltin = \"noop\"", "more than one of"),
+        (
+            "exec = [\"x\"]\nhttp = \"http://a/\"\nallow = [\"a\"]",
+            "more than one of",
+        ),
+        ("exec = [\"x\"]\nallow = [\"a\"]", "allow is for http only"),
+        ("exec = []", "exec is empty"),
+        ("exec = [\"\"]", "exec is empty"),
+        ("exec = [\"a\\u0000b\"]", "NUL"),
+        ("http = \"http://a/\"", "write allow = [\"a\"]"),
+        ("http = \"https://a/\"\nallow = [\"a\"]", "has no TLS yet"),
+        (
+            "http = \"http://a/\"\nallow = [\"a/b\"]",
+            "is not a host name",
+        ),
+    ] {
+        let why = refused(&format!("[handlers.mail]\n{section}"));
+        assert!(why.starts_with("rowlock.toml: [handlers.mail]: "), "{why}");
+        assert!(why.contains(word), "{section}: {why}");
+    }
+    let text = "[limits]\noutput_bytes = \"1KiB\"\n[handlers.a]\nexec = [\"x\"]\n\
+                [handlers.b]\nhttp = \"http://127.0.0.1:9000/jobs\"\nallow = [\"127.0.0.1\"]";
+    let config = Config::parse(text, "rowlock.toml").unwrap();
+    assert_eq!(config.limits.output_bytes, 1024);
+    let runners = config.runners().unwrap();
+    assert!(matches!(runners[0].1, Runner::Exec(_)));
+    assert!(matches!(runners[1].1, Runner::Http(_)));
+    assert!(refused("[limits]\noutput_bytes = 0").contains("from 1 byte to 16MiB"));
 }
 
 /// Every key the file knows, with a value that is right for it.
@@ -105,7 +138,9 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("retention", "completed", "\"1d\""),
     ("limits", "payload", "\"64KiB\""),
     ("limits", "errors_kept", "5"),
+    ("limits", "output_bytes", "65536"),
     ("handlers.a", "builtin", "\"noop\""),
+    ("handlers.a", "exec", "[\"x\"]"),
     ("handlers.a", "timeout", "\"1s\""),
     ("handlers.a", "queue", "\"mail\""),
     ("handlers.a", "priority", "-3"),
@@ -117,6 +152,10 @@ const KNOWN: &[(&str, &str, &str)] = &[
 fn file(section: &str, key: &str, value: &str) -> String {
     match section {
         "" => format!("{key} = {value}\n"),
+        // Something has to run it.
+        "handlers.a" if !["builtin", "exec"].contains(&key) => {
+            format!("[{section}]\n{key} = {value}\nbuiltin = \"noop\"\n")
+        }
         _ => format!("[{section}]\n{key} = {value}\n"),
     }
 }

@@ -60,7 +60,7 @@ pub struct JobError {
 
 impl JobError {
     /// The longest message that is kept, in bytes.
-    const LONGEST: usize = 4096;
+    pub(crate) const LONGEST: usize = 4096;
 
     /// An error whose message is kept within bounds and free of NUL.
     #[must_use]

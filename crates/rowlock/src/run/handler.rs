@@ -12,6 +12,9 @@ use crate::settle::Outcome;
 pub trait Handler: Send + Sync + 'static {
     /// Runs one attempt. A panic counts as a failed attempt.
     async fn run(&self, cx: &Context) -> Outcome;
+
+    /// Waits for what dropped attempts have left behind. A worker that ends calls it last.
+    async fn close(&self) {}
 }
 
 #[async_trait]

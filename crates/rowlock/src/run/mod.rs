@@ -6,21 +6,37 @@
 mod attempt;
 mod builtin;
 mod context;
+#[cfg(feature = "exec")]
+mod exec;
 mod fetch;
 mod handler;
 mod heartbeat;
 mod held;
+#[cfg(feature = "http")]
+mod http;
 mod layer;
 mod local;
+#[cfg(feature = "exec")]
+mod output;
+#[cfg(feature = "exec")]
+mod process;
+mod runner;
 mod shift;
 mod stop;
+#[cfg(feature = "http")]
+mod target;
 pub mod task;
 mod typed;
 
 pub use builtin::Builtin;
 pub use context::Context;
+#[cfg(feature = "exec")]
+pub use exec::Exec;
 pub use handler::Handler;
+#[cfg(feature = "http")]
+pub use http::Http;
 pub use layer::{Layer, Next};
+pub use runner::Runner;
 pub use stop::{Stop, Stopper};
 pub use typed::{Cx, Failure};
 

@@ -25,6 +25,8 @@ use crate::settle::{Group, Settled, Settlement, Verdict};
 const SUSPECT_PAUSE: Duration = Duration::from_millis(20);
 /// How long the last verdicts of a stopping worker may take to be written.
 const LAST_ACKS: Duration = Duration::from_secs(5);
+/// How long handlers may take to end what dropped attempts have left behind.
+const LAST_HANDLERS: Duration = Duration::from_secs(10);
 
 pub(super) struct Shift {
     engine: Arc<dyn Engine>,
@@ -121,6 +123,7 @@ impl Shift {
         }
         self.beating = None;
         let left = self.engine.leave(&self.worker).await;
+        self.close_handlers().await;
         worked.and(left).map(|()| self.tally)
     }
 
@@ -440,6 +443,17 @@ impl Shift {
             }
         }
         self.attempts.join().await;
+    }
+
+    async fn close_handlers(&self) {
+        let closed = async {
+            for handler in self.handlers.values() {
+                handler.close().await;
+            }
+        };
+        if self.clock.timeout(LAST_HANDLERS, closed).await.is_none() {
+            tracing::error!("a handler didn't end in time");
+        }
     }
 }
 
