@@ -286,10 +286,6 @@ fn a_configuration_that_breaks_a_rule_is_exit_2_and_names_the_line() {
         ),
         ("[handlers.a]\nexec = []", "[handlers.a]: exec is empty"),
         (
-            "[handlers.a]\ntimeout = \"1s\"",
-            "[handlers.a]: nothing runs it",
-        ),
-        (
             "[handlers.a]\nbuiltin = \"shout\"",
             "use noop, echo, sleep or flaky",
         ),

@@ -115,13 +115,13 @@ impl Config {
     /// # Errors
     /// [`Error::Invalid`] when a default breaks a rule.
     pub fn runners(&self) -> Result<Vec<(Kind, Runner)>> {
-        self.handlers
-            .iter()
-            .map(|(name, handler)| {
-                let runner = handler.runner(&self.folder, &self.limits)?;
-                Ok((handler.kind(name, self.retention)?, runner))
-            })
-            .collect()
+        let mut found = Vec::new();
+        for (name, handler) in &self.handlers {
+            if let Some(runner) = handler.runner(&self.folder, &self.limits)? {
+                found.push((handler.kind(name, self.retention)?, runner));
+            }
+        }
+        Ok(found)
     }
 
     /// How a worker of this file works.

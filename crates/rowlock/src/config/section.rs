@@ -137,18 +137,19 @@ impl Handler {
         Ok(())
     }
 
-    /// What runs it: the one of builtin, exec and http that the section has.
-    pub(super) fn runner(&self, folder: &Path, limits: &Limits) -> Result<Runner> {
+    /// What runs it: the one of builtin, exec and http that the section has. With none of them the
+    /// section only declares the kind, which a program in Rust runs.
+    pub(super) fn runner(&self, folder: &Path, limits: &Limits) -> Result<Option<Runner>> {
         if self.allow.is_some() && self.http.is_none() {
             return Err(Error::invalid("allow is for http only: take it out"));
         }
         match (self.builtin, &self.exec, &self.http) {
-            (Some(builtin), None, None) => Ok(Runner::Builtin(builtin)),
-            (None, Some(line), None) => exec(line, folder, limits),
-            (None, None, Some(url)) => http(url, self.allow.as_deref().unwrap_or_default()),
-            (None, None, None) => Err(Error::invalid(
-                "nothing runs it: write exec, http or builtin",
-            )),
+            (Some(builtin), None, None) => Ok(Some(Runner::Builtin(builtin))),
+            (None, Some(line), None) => exec(line, folder, limits).map(Some),
+            (None, None, Some(url)) => {
+                http(url, self.allow.as_deref().unwrap_or_default()).map(Some)
+            }
+            (None, None, None) => Ok(None),
             _ => Err(Error::invalid(
                 "it has more than one of exec, http and builtin: keep one",
             )),

@@ -96,7 +96,6 @@ fn a_part_that_this_version_lacks_says_so() {
 #[cfg(all(feature = "exec", feature = "http"))]
 fn a_handler_has_exactly_one_thing_that_runs_it() {
     for (section, word) in [
-        ("timeout = \"1s\"", "nothing runs it"),
         ("exec = [\"x\"]\nbuiltin = \"noop\"", "more than one of"),
         (
             "exec = [\"x\"]\nhttp = \"http://a/\"\nallow = [\"a\"]",
