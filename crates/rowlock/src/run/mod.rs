@@ -11,6 +11,7 @@ mod handler;
 mod heartbeat;
 mod held;
 mod local;
+mod pulse;
 mod shift;
 mod stop;
 pub mod task;
@@ -18,6 +19,7 @@ pub mod task;
 pub use builtin::Builtin;
 pub use context::Context;
 pub use handler::Handler;
+pub use pulse::Pulse;
 pub use stop::{Stop, Stopper};
 
 use std::collections::BTreeMap;
@@ -47,6 +49,8 @@ pub struct Options {
     pub poll: Duration,
     /// Whether to end when nothing is due.
     pub once: bool,
+    /// Where it notes whether its heartbeat is answered: keep a clone to ask.
+    pub pulse: Pulse,
 }
 
 impl Default for Options {
@@ -59,6 +63,7 @@ impl Default for Options {
             grace: Duration::from_secs(25),
             poll: Duration::from_secs(1),
             once: false,
+            pulse: Pulse::default(),
         }
     }
 }

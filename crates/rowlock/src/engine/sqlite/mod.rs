@@ -172,10 +172,12 @@ impl Sqlite {
 /// A thread that reads. Operators' questions may take long, so a claim's look has one of its own.
 fn reading(address: &Address, name: &'static str) -> Result<Desk> {
     let connection = connect::open(address, Create::No)?;
+    let file = OpenFile::new(address)?;
     Desk::start(name, move |inbox| {
         while let Next::Group(group) = inbox.next(None) {
             for mut errand in group {
-                let outcome = errand.run(&connection);
+                // A file that was removed still answers, with what is nobody's any more.
+                let outcome = file.check().and_then(|()| errand.run(&connection));
                 errand.answer(outcome);
             }
         }

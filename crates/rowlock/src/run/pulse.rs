@@ -1,0 +1,77 @@
+//! A worker's pulse: whether its heartbeat is answered, for whoever asks from outside.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::{Clock, Elapsed};
+
+/// Keep a clone of a worker's and ask it.
+#[derive(Debug, Clone, Default)]
+pub struct Pulse(Arc<Mutex<Last>>);
+
+#[derive(Debug, Default)]
+struct Last {
+    answered: Option<(Elapsed, Duration)>,
+    failed: Option<String>,
+}
+
+impl Pulse {
+    /// A join or a heartbeat was answered; it is good for `lease`.
+    pub(super) fn answered(&self, now: Elapsed, lease: Duration) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Last {
+            answered: Some((now, lease)),
+            failed: None,
+        };
+    }
+
+    /// A heartbeat was not answered.
+    pub(super) fn failed(&self, why: &str) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.failed = Some(why.to_owned());
+    }
+
+    /// Whether the last heartbeat was answered, and not longer ago than a lease.
+    ///
+    /// # Errors
+    /// The reason, in one line.
+    pub fn check(&self, clock: &Clock) -> Result<(), String> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((at, lease)) = last.answered else {
+            return Err("the worker has not joined yet".to_owned());
+        };
+        if let Some(why) = &last.failed {
+            return Err(format!("the last heartbeat failed: {why}"));
+        }
+        let silent = clock.elapsed().saturating_sub(at);
+        if silent > lease {
+            let (silent, lease) = (silent.as_secs(), lease.as_secs());
+            return Err(format!(
+                "no heartbeat was answered for {silent} s, the lease is {lease} s"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pulse_is_good_from_the_join_until_a_beat_fails_or_a_lease_has_passed() {
+        let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
+        let (pulse, lease) = (Pulse::default(), Duration::from_secs(30));
+        assert!(pulse.check(&clock).unwrap_err().contains("not joined"));
+        pulse.answered(clock.elapsed(), lease);
+        clock.advance(lease).unwrap();
+        assert_eq!(pulse.check(&clock), Ok(()));
+        clock.advance(Duration::from_secs(1)).unwrap();
+        assert!(pulse.check(&clock).unwrap_err().contains("for 31 s"));
+        pulse.answered(clock.elapsed(), lease);
+        pulse.failed("gone");
+        assert!(pulse.check(&clock).unwrap_err().ends_with("gone"));
+        pulse.answered(clock.elapsed(), lease);
+        assert_eq!(pulse.check(&clock), Ok(()));
+    }
+}
