@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -87,6 +88,9 @@ The store is made if it isn't there; the handlers of rowlock.toml run too. Paylo
 Example:
   rowlock dev --url sqlite:/tmp/try.db")]
 pub struct Dev {
+    /// Serve /livez, /readyz and /metrics here [default: 127.0.0.1:7878, if it is free]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
     #[command(flatten)]
     pub volume: Volume,
 }
@@ -180,6 +184,7 @@ second one gives them back at once.
 Examples:
   rowlock work
   rowlock work --queue mail --queue default --concurrency 4
+  rowlock work --listen 127.0.0.1:9090
   rowlock work --once")]
 pub struct Work {
     /// Only jobs of this queue; may be repeated [default: every queue]
@@ -191,6 +196,9 @@ pub struct Work {
     /// End when nothing is due any more
     #[arg(long)]
     pub once: bool,
+    /// Serve /livez, /readyz and /metrics here, and nothing else, like 0.0.0.0:9090
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
     #[command(flatten)]
     pub volume: Volume,
 }

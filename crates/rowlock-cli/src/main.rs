@@ -1,12 +1,13 @@
 //! The `rowlock` binary: what an operator types.
 //!
 //! [`cli`] says what can be typed, `command/` has one file per verb, [`open`] finds the
-//! configuration and the store, [`out`] and [`show`] are all that writes to the screen, and
+//! configuration and the store, [`http`] answers whoever watches a worker, [`out`] and [`show`] are all that writes to the screen, and
 //! [`exit`] turns every error into an exit code.
 
 mod cli;
 mod command;
 mod exit;
+mod http;
 mod log;
 mod open;
 mod out;

@@ -32,7 +32,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
     let setup = Setup::read(&global)?;
     match verb {
         Verb::Init => init::run(&global),
-        Verb::Dev(_) => dev::run(&setup).await,
+        Verb::Dev(how) => dev::run(&setup, &how).await,
         Verb::Apply => apply::run(&setup, json).await,
         Verb::Migrate(what) => migrate::run(&setup, &what, json),
         Verb::Enqueue(what) if what.from.is_some() => bulk::run(&setup, &what, json).await,
