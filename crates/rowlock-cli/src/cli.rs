@@ -16,7 +16,7 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 not our database or another schema, 7 conflict";
+5 not our database or another schema, 6 findings of doctor, 7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
 #[derive(Debug, Parser)]
@@ -76,6 +76,14 @@ pub enum Verb {
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,
+    /// Look for what is wrong or about to go wrong, and name the command that mends it
+    #[command(after_help = "\
+Exit code 0 when all is well, 6 with a warning or an error. Every code has a page in docs/findings.
+
+Examples:
+  rowlock doctor
+  rowlock doctor --json | jq -r 'select(.level != \"ok\") | .remedy'")]
+    Doctor,
 }
 
 #[derive(Debug, Args)]

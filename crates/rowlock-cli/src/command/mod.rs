@@ -3,6 +3,7 @@
 mod apply;
 mod bulk;
 mod dev;
+mod doctor;
 mod enqueue;
 mod init;
 mod job;
@@ -41,5 +42,6 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Job(what) => job::run(&setup, what, json).await,
         Verb::Queue(what) => queue::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
+        Verb::Doctor => doctor::run(&setup, json).await,
     }
 }
