@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use jiff::Timestamp;
 use rowlock::job::{UniqueUntil, parse_duration};
 use rowlock::{JobId, JobState, Name};
@@ -48,6 +49,22 @@ pub struct Global {
     /// Write JSON to stdout; lists are one object a line
     #[arg(long, global = true)]
     pub json: bool,
+    /// How stderr is written: text for people, or json with one object a line
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORM",
+        value_enum,
+        default_value = "text"
+    )]
+    pub log: Log,
+}
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Log {
+    Text,
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -84,6 +101,25 @@ Examples:
   rowlock doctor
   rowlock doctor --json | jq -r 'select(.level != \"ok\") | .remedy'")]
     Doctor,
+    /// Print what makes a shell complete rowlock's commands
+    #[command(after_help = "\
+Examples:
+  rowlock completions bash > ~/.local/share/bash-completion/completions/rowlock
+  rowlock completions zsh > ~/.zfunc/_rowlock
+  rowlock completions fish > ~/.config/fish/completions/rowlock.fish")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Write the manual: one page per verb into a folder, or the first one to stdout
+    #[command(after_help = "\
+Examples:
+  rowlock man | man -l -
+  rowlock man ~/.local/share/man/man1")]
+    Man {
+        /// The folder; it is made if it isn't there
+        dir: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

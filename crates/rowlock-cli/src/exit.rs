@@ -60,7 +60,7 @@ pub fn report(why: &anyhow::Error) -> ExitCode {
         Some(complaint) => complaint.code,
         None => why.downcast_ref().map_or(FAILED, code_of),
     };
-    out::note(&format!("error: {}", words(why)));
+    out::error(&words(why));
     ExitCode::from(code)
 }
 

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE));
         }
     };
-    log::start(&cli.verb);
+    log::start(cli.global.log, &cli.verb);
     let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

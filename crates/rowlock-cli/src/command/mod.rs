@@ -2,6 +2,7 @@
 
 mod apply;
 mod bulk;
+mod completions;
 mod dev;
 mod doctor;
 mod enqueue;
@@ -10,6 +11,7 @@ mod job;
 mod job_change;
 mod job_list;
 mod job_show;
+mod man;
 mod migrate;
 mod queue;
 mod stats;
@@ -24,10 +26,12 @@ use crate::open::Setup;
 pub async fn run(cli: Cli) -> Result<u8> {
     let Cli { global, verb } = cli;
     let json = global.json;
-    // These two need no store, so a broken configuration doesn't stop them.
+    // These need no store, so a broken configuration doesn't stop them.
     match &verb {
         Verb::Init => return init::run(&global),
         Verb::Migrate(crate::cli::Migrate::Sql) => return migrate::sql(json),
+        Verb::Completions { shell } => return completions::run(*shell),
+        Verb::Man { dir } => return man::run(dir.as_deref()),
         _ => {}
     }
     let setup = Setup::read(&global)?;
@@ -43,5 +47,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Queue(what) => queue::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
+        Verb::Completions { shell } => completions::run(shell),
+        Verb::Man { dir } => man::run(dir.as_deref()),
     }
 }
