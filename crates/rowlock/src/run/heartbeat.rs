@@ -54,7 +54,7 @@ impl Beating {
                 loop {
                     tokio::select! {
                         biased;
-                        _ = &mut stopped => return,
+                        _ = &mut stopped => return pulse.left(),
                         () = clock.sleep(lease / PER_LEASE) => {}
                     }
                     let gate = held.gate.lock().await;

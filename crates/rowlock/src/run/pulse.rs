@@ -10,25 +10,32 @@ use crate::clock::{Clock, Elapsed};
 pub struct Pulse(Arc<Mutex<Last>>);
 
 #[derive(Debug, Default)]
-struct Last {
-    answered: Option<(Elapsed, Duration)>,
-    failed: Option<String>,
+enum Last {
+    #[default]
+    Never,
+    Answered(Elapsed, Duration),
+    Failed(String),
+    Left,
 }
 
 impl Pulse {
     /// A join or a heartbeat was answered; it is good for `lease`.
     pub(super) fn answered(&self, now: Elapsed, lease: Duration) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Last {
-            answered: Some((now, lease)),
-            failed: None,
-        };
+        self.note(Last::Answered(now, lease));
     }
 
     /// A heartbeat was not answered.
     pub(super) fn failed(&self, why: &str) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.failed = Some(why.to_owned());
+        self.note(Last::Failed(why.to_owned()));
+    }
+
+    /// The worker beats no more.
+    pub(super) fn left(&self) {
+        self.note(Last::Left);
+    }
+
+    fn note(&self, last: Last) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
     /// Whether the last heartbeat was answered, and not longer ago than a lease.
@@ -37,20 +44,21 @@ impl Pulse {
     /// The reason, in one line.
     pub fn check(&self, clock: &Clock) -> Result<(), String> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((at, lease)) = last.answered else {
-            return Err("the worker has not joined yet".to_owned());
-        };
-        if let Some(why) = &last.failed {
-            return Err(format!("the last heartbeat failed: {why}"));
+        match &*last {
+            Last::Never => Err("the worker has not joined yet".to_owned()),
+            Last::Left => Err("the worker has left".to_owned()),
+            Last::Failed(why) => Err(format!("the last heartbeat failed: {why}")),
+            Last::Answered(at, lease) => {
+                let silent = clock.elapsed().saturating_sub(*at);
+                if silent <= *lease {
+                    return Ok(());
+                }
+                let (silent, lease) = (silent.as_secs(), lease.as_secs());
+                Err(format!(
+                    "no heartbeat was answered for {silent} s, the lease is {lease} s"
+                ))
+            }
         }
-        let silent = clock.elapsed().saturating_sub(at);
-        if silent > lease {
-            let (silent, lease) = (silent.as_secs(), lease.as_secs());
-            return Err(format!(
-                "no heartbeat was answered for {silent} s, the lease is {lease} s"
-            ));
-        }
-        Ok(())
     }
 }
 
