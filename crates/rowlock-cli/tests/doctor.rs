@@ -66,7 +66,7 @@ fn a_store_that_is_well_has_no_findings() {
     let place = well();
     let (exit, found) = doctor(&place, &[]);
     assert_eq!(exit, Some(0));
-    assert_eq!(found.len(), 8);
+    assert_eq!(found.len(), 9);
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
     let text = place.ok(&["doctor"]);
     assert!(
@@ -190,6 +190,20 @@ fn a_dead_worker_is_found() {
         what.contains("(its lease is 30 s) and holds 0 jobs"),
         "{what}"
     );
+}
+
+#[test]
+fn due_jobs_without_a_worker_are_found() {
+    let place = well();
+    place.ok(&["enqueue", "echo"]);
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+    open(&place)
+        .execute_batch("UPDATE rowlock_job SET scheduled_at = scheduled_at - 120000")
+        .unwrap();
+    let (level, what, remedy) = only(&place, "R009", &[]);
+    assert_eq!(level, "warn");
+    assert!(what.contains("has been due for 2 m"), "{what}");
+    mend(&place, &format!("{remedy} --once"));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `rowlock doctor`: what is wrong or about to go wrong, and the command that mends it.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use rowlock::engine::sqlite::{Owner, Synchronous, schema_version};
-use rowlock::engine::{Health, Switch, Target, WorkerRow};
+use rowlock::engine::{Health, Stats, Switch, Target, WorkerRow};
 use rowlock::{Error, Kind, Rowlock};
 use serde::Serialize;
 
@@ -13,9 +15,11 @@ use crate::{exit, out, show};
 const LOG_BACKLOG: u64 = 4_000;
 /// A worker that wasn't heard for so many leases is dead, and nobody has noticed.
 const LEASES: u32 = 3;
+/// A job may be due for so long before somebody asks where the workers are.
+const UNATTENDED: Duration = Duration::from_secs(60);
 
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-const CODES: [(&str, &str); 8] = [
+const CODES: [(&str, &str); 9] = [
     ("R001", "the file is whole"),
     ("R002", "the schema is the one this rowlock made"),
     ("R003", "the write-ahead log is copied back in time"),
@@ -24,6 +28,7 @@ const CODES: [(&str, &str); 8] = [
     ("R006", "the kind table is as the configuration says"),
     ("R007", "a commit that was answered survives a power cut"),
     ("R008", "no queue is paused and no switch is on"),
+    ("R009", "whatever is due has a worker"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -141,8 +146,11 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
         found.push(finding("R004", Level::Warn, what, remedy));
     }
     let now = rowlock.clock().now();
-    for worker in store.workers().await? {
-        found.extend(dead(setup, &worker, now));
+    let workers = store.workers().await?;
+    let before = found.len();
+    found.extend(workers.iter().filter_map(|each| dead(setup, each, now)));
+    if found.len() - before == workers.len() {
+        found.extend(unattended(setup, &store.stats().await?));
     }
     found.extend(drift(setup, &declared, &store.kinds().await?));
     if setup.address.synchronous == Synchronous::Normal {
@@ -195,6 +203,19 @@ fn dead(setup: &Setup, worker: &WorkerRow, now: jiff::Timestamp) -> Option<Findi
         jobs(worker.holds),
     );
     Some(finding("R005", Level::Warn, what, setup.line("work")))
+}
+
+/// Nobody is there to run what is due.
+fn unattended(setup: &Setup, stats: &Stats) -> Option<Finding> {
+    let oldest = Duration::try_from_secs_f64(stats.total.oldest_pending_seconds?).ok()?;
+    if oldest < UNATTENDED {
+        return None;
+    }
+    let what = format!(
+        "no worker is there, and the oldest job has been due for {}",
+        show::span(oldest)
+    );
+    Some(finding("R009", Level::Warn, what, setup.line("work")))
 }
 
 fn drift(setup: &Setup, declared: &[Kind], stored: &[Kind]) -> Vec<Finding> {
