@@ -29,9 +29,12 @@ impl Pulse {
         self.note(Last::Failed(why.to_owned()));
     }
 
-    /// The worker beats no more.
+    /// The worker beats no more. If a failure was the reason, that is the better answer.
     pub(super) fn left(&self) {
-        self.note(Last::Left);
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*last, Last::Failed(_)) {
+            *last = Last::Left;
+        }
     }
 
     fn note(&self, last: Last) {
@@ -78,6 +81,8 @@ mod tests {
         assert!(pulse.check(&clock).unwrap_err().contains("for 31 s"));
         pulse.answered(clock.elapsed(), lease);
         pulse.failed("gone");
+        assert!(pulse.check(&clock).unwrap_err().ends_with("gone"));
+        pulse.left();
         assert!(pulse.check(&clock).unwrap_err().ends_with("gone"));
         pulse.answered(clock.elapsed(), lease);
         assert_eq!(pulse.check(&clock), Ok(()));
