@@ -1,9 +1,11 @@
 //! What can be typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use jiff::Timestamp;
 use rowlock::job::{UniqueUntil, parse_duration};
 use rowlock::{JobId, JobState, Name};
@@ -15,7 +17,7 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 not our database or another schema, 7 conflict";
+5 not our database or another schema, 6 findings of doctor, 7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
 #[derive(Debug, Parser)]
@@ -47,6 +49,22 @@ pub struct Global {
     /// Write JSON to stdout; lists are one object a line
     #[arg(long, global = true)]
     pub json: bool,
+    /// How stderr is written: text for people, or json with one object a line
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORM",
+        value_enum,
+        default_value = "text"
+    )]
+    pub log: Log,
+}
+
+/// How logs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Log {
+    Text,
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,6 +93,33 @@ pub enum Verb {
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,
+    /// Look for what is wrong or about to go wrong, and name the command that mends it
+    #[command(after_help = "\
+Exit code 0 when all is well, 6 with a warning or an error. Every code has a page in docs/findings.
+
+Examples:
+  rowlock doctor
+  rowlock doctor --json | jq -r 'select(.level != \"ok\") | .remedy'")]
+    Doctor,
+    /// Print what makes a shell complete rowlock's commands
+    #[command(after_help = "\
+Examples:
+  rowlock completions bash > ~/.local/share/bash-completion/completions/rowlock
+  rowlock completions zsh > ~/.zfunc/_rowlock
+  rowlock completions fish > ~/.config/fish/completions/rowlock.fish")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Write the manual: one page per verb into a folder, or the first one to stdout
+    #[command(after_help = "\
+Examples:
+  rowlock man | man -l -
+  rowlock man ~/.local/share/man/man1")]
+    Man {
+        /// The folder; it is made if it isn't there
+        dir: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -87,6 +132,9 @@ The store is made if it isn't there; the handlers of rowlock.toml run too. Paylo
 Example:
   rowlock dev --url sqlite:/tmp/try.db")]
 pub struct Dev {
+    /// Serve /livez, /readyz and /metrics here [default: 127.0.0.1:7878, if it is free]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
     #[command(flatten)]
     pub volume: Volume,
 }
@@ -180,6 +228,7 @@ second one gives them back at once.
 Examples:
   rowlock work
   rowlock work --queue mail --queue default --concurrency 4
+  rowlock work --listen 127.0.0.1:9090
   rowlock work --once")]
 pub struct Work {
     /// Only jobs of this queue; may be repeated [default: every queue]
@@ -191,6 +240,9 @@ pub struct Work {
     /// End when nothing is due any more
     #[arg(long)]
     pub once: bool,
+    /// Serve /livez, /readyz and /metrics here, and nothing else, like 0.0.0.0:9090
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
     #[command(flatten)]
     pub volume: Volume,
 }

@@ -19,6 +19,8 @@ pub const NOT_FOUND: u8 = 3;
 pub const UNREACHABLE: u8 = 4;
 /// Not a database, somebody else's, or another schema.
 pub const SCHEMA: u8 = 5;
+/// A check has found something.
+pub const FINDINGS: u8 = 6;
 /// The thing is in a state that has no such move.
 pub const CONFLICT: u8 = 7;
 
@@ -58,7 +60,7 @@ pub fn report(why: &anyhow::Error) -> ExitCode {
         Some(complaint) => complaint.code,
         None => why.downcast_ref().map_or(FAILED, code_of),
     };
-    out::note(&format!("error: {}", words(why)));
+    out::error(&words(why));
     ExitCode::from(code)
 }
 

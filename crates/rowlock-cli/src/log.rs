@@ -1,25 +1,30 @@
-//! Logs: on stderr, compact, with colours only on a terminal.
+//! Logs: on stderr, compact and with colours only on a terminal, or one object a line.
 
 use std::io::IsTerminal;
 
 use tracing::level_filters::LevelFilter;
 
-use crate::cli::{Verb, Volume};
+use crate::cli::{Log, Verb, Volume};
+use crate::out;
 
 /// Starts logging as loud as the verb wants it.
-pub fn start(verb: &Verb) {
+pub fn start(form: Log, verb: &Verb) {
     let level = match verb {
         Verb::Work(work) => level(work.volume),
         Verb::Dev(dev) => level(dev.volume),
         _ => LevelFilter::WARN,
     };
-    tracing_subscriber::fmt()
-        .compact()
+    let log = tracing_subscriber::fmt()
         .with_target(false)
         .with_max_level(level)
-        .with_ansi(colours())
-        .with_writer(std::io::stderr)
-        .init();
+        .with_writer(std::io::stderr);
+    match form {
+        Log::Text => log.compact().with_ansi(colours()).init(),
+        Log::Json => {
+            out::speak_json();
+            log.json().flatten_event(true).init();
+        }
+    }
 }
 
 fn level(volume: Volume) -> LevelFilter {

@@ -1,12 +1,13 @@
 //! The `rowlock` binary: what an operator types.
 //!
 //! [`cli`] says what can be typed, `command/` has one file per verb, [`open`] finds the
-//! configuration and the store, [`out`] and [`show`] are all that writes to the screen, and
+//! configuration and the store, [`http`] answers whoever watches a worker, [`out`] and [`show`] are all that writes to the screen, and
 //! [`exit`] turns every error into an exit code.
 
 mod cli;
 mod command;
 mod exit;
+mod http;
 mod log;
 mod open;
 mod out;
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE));
         }
     };
-    log::start(&cli.verb);
+    log::start(cli.global.log, &cli.verb);
     let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

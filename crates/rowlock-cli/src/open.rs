@@ -148,7 +148,12 @@ impl Setup {
 
     /// A command line for the same store, quoted for a message.
     pub fn command(&self, verb: &str) -> String {
-        format!("`rowlock {verb}{}`", self.flags)
+        format!("`{}`", self.line(verb))
+    }
+
+    /// A command line for the same store.
+    pub fn line(&self, verb: &str) -> String {
+        format!("rowlock {verb}{}", self.flags)
     }
 
     fn warn_of_loss(&self) {
@@ -167,7 +172,7 @@ fn config_flag(global: &Global) -> String {
 }
 
 /// As a shell needs it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=".contains(c);
     match text.chars().all(plain) {
         true => text.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -57,12 +58,36 @@ pub fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).context("can't write JSON")
 }
 
+static AS_JSON: OnceLock<()> = OnceLock::new();
+
+/// From here on everything on stderr is an object a line, as the logs are.
+pub fn speak_json() {
+    AS_JSON.get_or_init(|| ());
+}
+
 /// Says something on stderr. If nobody listens, nobody misses it.
 pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    say("INFO", "", text);
 }
 
 /// Says on stderr what the user should know before it hurts.
 pub fn warn(text: &str) {
-    note(&format!("warning: {text}"));
+    say("WARN", "warning: ", text);
+}
+
+/// Says on stderr why it failed.
+pub fn error(text: &str) {
+    say("ERROR", "error: ", text);
+}
+
+fn say(level: &str, prefix: &str, text: &str) {
+    let line = match AS_JSON.get() {
+        None => format!("{prefix}{text}"),
+        Some(()) => {
+            let timestamp = rowlock::Clock::system().now();
+            serde_json::json!({ "timestamp": timestamp, "level": level, "message": text })
+                .to_string()
+        }
+    };
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -12,13 +12,15 @@
 //! | reconcile | [`reconcile`] | what the dead held is given back, what has expired is pruned |
 //!
 //! Below all of them: [`engine`] (the only folder with SQL), [`clock`] (the one door for time),
-//! [`error`] (sorted by remedy) and [`config`] (rowlock.toml).
+//! [`error`] (sorted by remedy), [`event`] (what is counted and measured) and [`config`]
+//! (rowlock.toml).
 
 pub mod claim;
 pub mod clock;
 pub mod config;
 pub mod engine;
 pub mod error;
+pub mod event;
 #[cfg(feature = "test-hooks")]
 pub mod hooks;
 pub mod job;

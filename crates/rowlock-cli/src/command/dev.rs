@@ -1,5 +1,6 @@
 //! `rowlock dev`: a store and a worker with demo kinds, to try things out.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -8,10 +9,15 @@ use rowlock::job::Backoff;
 use rowlock::run::{Builtin, Runner};
 
 use super::work::{block, declare, serve};
+use crate::cli::Dev;
+use crate::http::Http;
 use crate::open::{Access, Setup};
 use crate::{exit, out};
 
-pub async fn run(setup: &Setup) -> Result<u8> {
+/// Where it listens when nobody says so.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
+
+pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let configured = setup.config.runners()?;
     let (rowlock, created) = setup.open_quietly(Access::Write)?;
     if setup.file.is_some() {
@@ -22,12 +28,28 @@ pub async fn run(setup: &Setup) -> Result<u8> {
     handlers.extend(configured);
     declare(&rowlock, &handlers).await?;
     let options = setup.config.options();
-    block(setup, created, &handlers, &options);
+    let http = listen(how).await?;
+    block(setup, created, &handlers, &options, http.as_ref());
     out::note(
         "Try:  rowlock enqueue echo '{\"hello\":\"world\"}'        (Ctrl-C stops, twice at once)",
     );
-    serve(rowlock, handlers, options).await?;
+    serve(rowlock, handlers, options, http).await?;
     Ok(exit::OK)
+}
+
+/// A port that was asked for must be had; the usual one may be taken by another `dev`.
+async fn listen(how: &Dev) -> Result<Option<Http>> {
+    if let Some(address) = how.listen {
+        return Http::bind(address).await.map(Some);
+    }
+    let bound = Http::bind(LISTEN).await;
+    if let Err(why) = &bound {
+        out::warn(&format!(
+            "{why:#}: going on without /metrics, /livez and /readyz, or choose another port with \
+             --listen"
+        ));
+    }
+    Ok(bound.ok())
 }
 
 /// Kinds that need no configuration.

@@ -151,7 +151,7 @@ async fn apply(
                     Error::NotFound(_) => tally.missing += 1,
                     _ => tally.conflicts += 1,
                 }
-                out::note(&format!("error: {why}"));
+                out::error(&why.to_string());
             }
         }
     }

@@ -24,7 +24,7 @@ pub async fn run(setup: &Setup, which: &Which, json: bool) -> Result<u8> {
             match rowlock.operate().job(*id).await? {
                 Some(job) => found.push(job),
                 None => {
-                    out::note(&format!("error: {}", not_found(*id)));
+                    out::error(&not_found(*id).to_string());
                     code = exit::NOT_FOUND;
                 }
             }

@@ -2,13 +2,16 @@
 
 mod apply;
 mod bulk;
+mod completions;
 mod dev;
+mod doctor;
 mod enqueue;
 mod init;
 mod job;
 mod job_change;
 mod job_list;
 mod job_show;
+mod man;
 mod migrate;
 mod queue;
 mod stats;
@@ -23,16 +26,18 @@ use crate::open::Setup;
 pub async fn run(cli: Cli) -> Result<u8> {
     let Cli { global, verb } = cli;
     let json = global.json;
-    // These two need no store, so a broken configuration doesn't stop them.
+    // These need no store, so a broken configuration doesn't stop them.
     match &verb {
         Verb::Init => return init::run(&global),
         Verb::Migrate(crate::cli::Migrate::Sql) => return migrate::sql(json),
+        Verb::Completions { shell } => return completions::run(*shell),
+        Verb::Man { dir } => return man::run(dir.as_deref()),
         _ => {}
     }
     let setup = Setup::read(&global)?;
     match verb {
         Verb::Init => init::run(&global),
-        Verb::Dev(_) => dev::run(&setup).await,
+        Verb::Dev(how) => dev::run(&setup, &how).await,
         Verb::Apply => apply::run(&setup, json).await,
         Verb::Migrate(what) => migrate::run(&setup, &what, json),
         Verb::Enqueue(what) if what.from.is_some() => bulk::run(&setup, &what, json).await,
@@ -41,5 +46,8 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Job(what) => job::run(&setup, what, json).await,
         Verb::Queue(what) => queue::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
+        Verb::Doctor => doctor::run(&setup, json).await,
+        Verb::Completions { shell } => completions::run(shell),
+        Verb::Man { dir } => man::run(dir.as_deref()),
     }
 }

@@ -1,15 +1,23 @@
 //! `rowlock work`: runs the jobs that rowlock.toml has handlers for.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use rowlock::engine::sqlite::LATEST;
 use rowlock::job::Kind;
+use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Runner, Stopper, Tally};
 use rowlock::{Rowlock, Worker};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::cli::Work;
+use crate::http::Http;
 use crate::open::{Access, Setup};
 use crate::{exit, out, show};
+
+/// How long answers that are under way may take when a worker ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     let handlers = setup.config.runners()?;
@@ -24,10 +32,14 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     }
     let (rowlock, created) = setup.open_quietly(Access::Write)?;
     declare(&rowlock, &handlers).await?;
+    let http = match how.listen {
+        Some(address) => Some(Http::bind(address).await?),
+        None => None,
+    };
     if !how.volume.quiet {
-        block(setup, created, &handlers, &options);
+        block(setup, created, &handlers, &options, http.as_ref());
     }
-    let tally = serve(rowlock, handlers, options).await?;
+    let tally = serve(rowlock, handlers, options, http).await?;
     if json {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
     }
@@ -62,7 +74,13 @@ pub async fn declare(rowlock: &Rowlock, handlers: &[(Kind, Runner)]) -> Result<(
 }
 
 /// Says what has started.
-pub fn block(setup: &Setup, created: bool, handlers: &[(Kind, Runner)], options: &Options) {
+pub fn block(
+    setup: &Setup,
+    created: bool,
+    handlers: &[(Kind, Runner)],
+    options: &Options,
+    http: Option<&Http>,
+) {
     let kinds: Vec<_> = handlers
         .iter()
         .map(|(kind, _)| kind.name.as_str())
@@ -84,6 +102,9 @@ pub fn block(setup: &Setup, created: bool, handlers: &[(Kind, Runner)], options:
             false => format!(", queues {}", queues.join(" ")),
         },
     ));
+    if let Some(http) = http {
+        out::note(&http.line());
+    }
 }
 
 /// Works until a signal asks to stop, or until nothing is due with `once`.
@@ -91,10 +112,19 @@ pub async fn serve(
     rowlock: Rowlock,
     handlers: Vec<(Kind, Runner)>,
     options: Options,
+    http: Option<Http>,
 ) -> Result<Tally> {
     let mut terminate = signal(SignalKind::terminate()).context("can't wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("can't wait for SIGINT")?;
     let grace = options.grace;
+    let clock = rowlock.clock().clone();
+    let mut side = Tasks::default();
+    let (ending, end) = oneshot::channel::<()>();
+    if let Some(http) = http {
+        let end = async { end.await.unwrap_or(()) };
+        let serving = http.serve(rowlock.clone(), options.pulse.clone(), end);
+        side.start("rowlock-http", serving);
+    }
     let mut worker = Worker::new(rowlock, ()).options(options);
     for (kind, runner) in handlers {
         worker = worker.handle_kind(kind, runner);
@@ -119,6 +149,9 @@ pub async fn serve(
         }
         asked = true;
     };
+    drop(ending);
+    // Whoever reads slowly doesn't keep a worker from ending.
+    clock.timeout(LAST_ANSWERS, side.join()).await;
     let (settled, lost) = (tally.settled, tally.lost);
     tracing::info!(settled, lost, "stopped");
     Ok(tally)

@@ -5,12 +5,14 @@
 //! In: the domain's types. Out: the domain's types and errors; no driver's type leaves this folder.
 
 mod filter;
+mod health;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod stats;
 mod wakeups;
 
 pub use filter::Filter;
+pub use health::{Health, Switch, Target};
 pub use stats::{Counts, QueueRow, Stats, WorkerRow};
 pub use wakeups::{Bell, Wakeups};
 
@@ -143,4 +145,7 @@ pub trait Operate: Send + Sync + 'static {
 
     /// Workers that have joined and not left.
     async fn workers(&self) -> Result<Vec<WorkerRow>>;
+
+    /// A checkup. It reads everything, so it may take a while.
+    async fn health(&self) -> Result<Health>;
 }

@@ -65,6 +65,8 @@ pub struct WorkerRow {
     pub lease: Duration,
     /// When it joined.
     pub joined_at: Timestamp,
+    /// When it was heard last, by its own clock.
+    pub seen_at: Timestamp,
     /// How many jobs it holds.
     pub holds: u64,
 }

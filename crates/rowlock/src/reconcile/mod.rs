@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::claim::Observer;
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::event;
 
 /// Samples are never taken more often than this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
@@ -30,6 +31,7 @@ pub async fn upkeep(engine: Arc<dyn Engine>, clock: Clock, lease: Duration) {
         match expired {
             Ok(expired) if expired.workers.is_empty() => {}
             Ok(expired) => {
+                event::expired(&expired);
                 let (returned, ended) = (expired.returned, expired.ended);
                 for worker in &expired.workers {
                     tracing::warn!(%worker, "a worker was silent for a whole lease");

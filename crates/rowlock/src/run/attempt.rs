@@ -9,6 +9,7 @@ use super::{Context, Handler, task};
 use crate::claim::{ClaimedJob, WorkerId};
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::event;
 use crate::job::{ErrorKind, JobError};
 use crate::settle::{Outcome, Settlement, Verdict, after_error, verdict};
 
@@ -66,6 +67,7 @@ impl Attempt {
             verdict,
             started_at,
         });
+        event::ended(&job, settlement.as_ref());
         // Without a listener the worker is gone, and its lease will tell the others.
         let _ = ended.send((job, settlement));
     }
@@ -84,7 +86,8 @@ async fn attempt(
         tracing::warn!(job = %job.id, %why, "a suspect job was not started");
         return (Some(Verdict::Release), None);
     }
-    let started_at = clock.now();
+    let (started_at, since) = (clock.now(), clock.elapsed());
+    event::began(job, started_at);
     let cx = Context::new(Arc::clone(job), clock.clone());
     let run = task::catch(handler.run(&cx));
     let failed = |kind, message: &str| {
@@ -96,7 +99,9 @@ async fn attempt(
             now,
         )
     };
-    let verdict = match clock.timeout(job.timeout, run).await {
+    let ran = clock.timeout(job.timeout, run).await;
+    event::ran(job, clock.elapsed().saturating_sub(since));
+    let verdict = match ran {
         Some(Ok(outcome)) => {
             if let Outcome::Retry { error, .. } | Outcome::Fail(error) = &outcome {
                 tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, error, "attempt failed");

@@ -8,6 +8,7 @@ use crate::claim::{Claim, ClaimedJob};
 use crate::clock::Clock;
 use crate::engine::{Engine, Wakeups};
 use crate::error::{Error, Result};
+use crate::event;
 use crate::job::Token;
 
 /// What a claim brought: jobs, and when to look again.
@@ -50,6 +51,7 @@ pub(super) async fn fetch(
             let mut tokens = vec![(first, ordinary.jobs.len())];
             tokens.extend(second.map(|token| (token, suspect.jobs.len())));
             ordinary.jobs.extend(suspect.jobs);
+            event::claimed(ordinary.jobs.len());
             Ok(Haul {
                 tokens,
                 jobs: ordinary.jobs,

@@ -1,16 +1,17 @@
 //! The heartbeat has a thread of its own, so that a handler that blocks the runtime can't silence it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::Options;
 use super::held::Held;
 use super::task::Thread;
 use crate::claim::{Heartbeat, WorkerId};
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::event;
 
 /// Beats until it is dropped.
 #[derive(Debug)]
@@ -36,9 +37,12 @@ impl Beating {
         engine: Arc<dyn Engine>,
         clock: Clock,
         worker: WorkerId,
-        lease: Duration,
+        options: &Options,
         held: Arc<Held>,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Beat>)> {
+        let (lease, pulse) = (options.lease, options.pulse.clone());
+        // It begins with the answer to a join.
+        pulse.answered(clock.elapsed(), lease);
         let (stop, mut stopped) = oneshot::channel::<()>();
         let (beats, outbox) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -50,12 +54,19 @@ impl Beating {
                 loop {
                     tokio::select! {
                         biased;
-                        _ = &mut stopped => return,
+                        _ = &mut stopped => return pulse.left(),
                         () = clock.sleep(lease / PER_LEASE) => {}
                     }
                     let gate = held.gate.lock().await;
                     let beat = engine.heartbeat(&worker, held.all()).await;
                     drop(gate);
+                    match &beat {
+                        Ok(_) => pulse.answered(clock.elapsed(), lease),
+                        Err(why) => {
+                            event::heartbeat_failed();
+                            pulse.failed(&why.to_string());
+                        }
+                    }
                     let lost = matches!(beat, Err(Error::LeaseLost));
                     if beats.send(beat).is_err() || lost {
                         return;

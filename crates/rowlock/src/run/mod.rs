@@ -20,6 +20,7 @@ mod local;
 mod output;
 #[cfg(feature = "exec")]
 mod process;
+mod pulse;
 mod runner;
 mod shift;
 mod stop;
@@ -36,6 +37,7 @@ pub use handler::Handler;
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use layer::{Layer, Next};
+pub use pulse::Pulse;
 pub use runner::Runner;
 pub use stop::{Stop, Stopper};
 pub use typed::{Cx, Failure};
@@ -71,6 +73,8 @@ pub struct Options {
     pub poll: Duration,
     /// Whether to end when nothing is due.
     pub once: bool,
+    /// Where it notes whether its heartbeat is answered: keep a clone to ask.
+    pub pulse: Pulse,
 }
 
 impl Default for Options {
@@ -83,6 +87,7 @@ impl Default for Options {
             grace: Duration::from_secs(25),
             poll: Duration::from_secs(1),
             once: false,
+            pulse: Pulse::default(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::claim::{Ahead, Claim, ClaimedJob, WorkerId};
 use crate::clock::{Clock, Elapsed};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::event;
 use crate::job::{JobId, Name, Token};
 use crate::reconcile;
 use crate::settle::{Group, Settled, Settlement, Verdict};
@@ -83,7 +84,7 @@ impl Shift {
             Arc::clone(&self.engine),
             self.clock.clone(),
             self.worker.clone(),
-            self.options.lease,
+            &self.options,
             Arc::clone(&self.held),
         )?;
         self.beating = Some(beating);
@@ -394,6 +395,7 @@ impl Shift {
     /// Others have taken over what this worker held: it drops all of it and joins anew.
     async fn start_again(&mut self, stop: &mut Stop) -> Result<()> {
         tracing::warn!(worker = %self.worker, jobs = self.local.held(), "lease lost, starting again");
+        event::lease_lost();
         self.local.forget();
         self.held.clear();
         self.beating = None;

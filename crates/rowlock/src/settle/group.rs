@@ -10,6 +10,7 @@ use super::{Settled, Settlement};
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::event;
 use crate::job::{JobId, Token};
 use crate::run::task::Tasks;
 
@@ -82,6 +83,7 @@ impl Writer {
         while waiting.recv_many(&mut batch, MOST).await > 0 {
             self.linger(&mut waiting, &mut batch).await;
             let settled = self.until_written(&batch).await;
+            event::acked(&settled);
             let group = batch
                 .drain(..)
                 .zip(settled)

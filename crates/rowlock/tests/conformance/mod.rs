@@ -113,7 +113,8 @@ cases! {
         pruning_takes_only_what_is_over_and_counts_exactly,
         stats_count_every_state_and_its_views,
         filters_find_what_they_name,
-        kinds_are_applied_and_drift_is_named;
+        kinds_are_applied_and_drift_is_named,
+        a_checkup_names_what_was_left_lying_about;
     rivals:
         rival_claims_never_share_a_job,
         rival_stages_make_one_job_per_key,
@@ -130,7 +131,8 @@ cases! {
         a_stopped_worker_gives_back_what_it_had_not_finished,
         a_worker_that_was_given_up_starts_again,
         a_verdict_that_cannot_be_written_holds_up_nobody,
-        a_worker_wakes_for_a_job_of_another_process;
+        a_worker_wakes_for_a_job_of_another_process,
+        a_pulse_is_felt_from_the_join_until_the_worker_leaves;
 }
 
 /// Makes a store of its own for a case.

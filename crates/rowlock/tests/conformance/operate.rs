@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowlock::engine::{Applied, Cancel, Filter};
+use rowlock::engine::{Applied, Cancel, Filter, Health, Switch, Target};
 use rowlock::settle::{Settled, Verdict};
 use rowlock::{Error, JobId, JobState, Kind, Outcome};
 
@@ -383,4 +383,42 @@ pub async fn kinds_are_applied_and_drift_is_named(world: World) {
         [Applied::Changed(vec!["priority: 0 -> 3".to_owned()])]
     );
     assert_eq!(site.rowlock.operate().kinds().await.unwrap(), [kind]);
+}
+
+pub async fn a_checkup_names_what_was_left_lying_about(world: World) {
+    let site = world.open();
+    let store = site.rowlock.operate();
+    assert_eq!(store.health().await.unwrap(), Health::default());
+    let known = Kind::new("mail").unwrap();
+    site.engine().add_kinds(&[known]).await.unwrap();
+    site.stage_many("mail", 2).await;
+    site.stage_many("typo", 3).await;
+    let reason = Some("down".to_owned());
+    store
+        .pause_queue(&name("slow"), reason.clone())
+        .await
+        .unwrap();
+    let paused = Switch {
+        target: Target::Queue,
+        name: name("slow"),
+        mode: "pause".to_owned(),
+        reason,
+        until: None,
+    };
+    let expected = Health {
+        unknown_kinds: vec![(name("typo"), 3)],
+        switches: vec![paused],
+        ..Health::default()
+    };
+    assert_eq!(store.health().await.unwrap(), expected);
+    let worker = site.join().await;
+    let joined = store.workers().await.unwrap().remove(0);
+    assert_eq!(joined.seen_at, joined.joined_at);
+    world.advance(LEASE / 3);
+    site.beat(&worker, &[]).await.unwrap();
+    let beaten = store.workers().await.unwrap().remove(0);
+    assert_eq!(
+        beaten.seen_at,
+        rowlock::clock::add(joined.joined_at, LEASE / 3)
+    );
 }

@@ -217,3 +217,19 @@ pub async fn a_worker_wakes_for_a_job_of_another_process(world: World) {
     busy.stopper.ask();
     busy.work.await.unwrap().unwrap();
 }
+
+pub async fn a_pulse_is_felt_from_the_join_until_the_worker_leaves(world: World) {
+    let site = real(&world);
+    site.stage(job("mail")).await;
+    let options = Options::default();
+    let (pulse, clock) = (options.pulse.clone(), site.rowlock.clock().clone());
+    let before = pulse.check(&clock).unwrap_err();
+    assert_eq!(before, "the worker has not joined yet");
+    let mut busy = busy(&site, options);
+    busy.begun.recv().await.unwrap();
+    assert_eq!(pulse.check(&clock), Ok(()));
+    busy.stopper.ask();
+    busy.stopper.ask();
+    busy.work.await.unwrap().unwrap();
+    assert_eq!(pulse.check(&clock).unwrap_err(), "the worker has left");
+}

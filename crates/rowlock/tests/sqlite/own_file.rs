@@ -151,6 +151,8 @@ pub fn a_file_that_is_gone_takes_no_jobs() {
     std::fs::rename(&path, path.with_extension("moved")).unwrap();
     let gone = enqueue();
     assert!(matches!(gone, Err(Error::Unreachable(_))), "{gone:?}");
+    let read = runtime.block_on(rowlock.operate().stats());
+    assert!(matches!(read, Err(Error::Unreachable(_))), "{read:?}");
     std::fs::copy(path.with_extension("moved"), &path).unwrap();
     let replaced = enqueue().unwrap_err().to_string();
     assert!(replaced.contains("replaced"), "{replaced}");

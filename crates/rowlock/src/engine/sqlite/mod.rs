@@ -8,6 +8,7 @@ mod claim;
 mod connect;
 mod desk;
 pub(crate) mod error;
+mod health;
 mod lease;
 mod migrate;
 mod operate;
@@ -30,7 +31,7 @@ use rusqlite::Connection;
 use self::connect::{Create, OpenFile};
 use self::desk::{Desk, Lane, Next};
 use self::settle::Terms;
-use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Filter, Operate};
+use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Filter, Health, Operate};
 use super::{QueueRow, Stats, Wakeups, WorkerRow};
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
 use crate::clock::Clock;
@@ -172,10 +173,12 @@ impl Sqlite {
 /// A thread that reads. Operators' questions may take long, so a claim's look has one of its own.
 fn reading(address: &Address, name: &'static str) -> Result<Desk> {
     let connection = connect::open(address, Create::No)?;
+    let file = OpenFile::new(address)?;
     Desk::start(name, move |inbox| {
         while let Next::Group(group) = inbox.next(None) {
             for mut errand in group {
-                let outcome = errand.run(&connection);
+                // A file that was removed still answers, with what is nobody's any more.
+                let outcome = file.check().and_then(|()| errand.run(&connection));
                 errand.answer(outcome);
             }
         }
@@ -366,5 +369,10 @@ impl Operate for Sqlite {
 
     async fn workers(&self) -> Result<Vec<WorkerRow>> {
         self.read(operate::workers).await
+    }
+
+    async fn health(&self) -> Result<Health> {
+        let now = self.clock.now();
+        self.read(move |on| health::health(on, now)).await
     }
 }

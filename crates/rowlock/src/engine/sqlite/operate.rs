@@ -231,6 +231,7 @@ pub(super) fn workers(connection: &Connection) -> Result<Vec<WorkerRow>> {
                 lease: row::span(row, 1)?.unwrap_or_default(),
                 joined_at: row::time(row, 2)?.unwrap_or_default(),
                 holds: row::count(row, 3)?,
+                seen_at: row::time(row, 4)?.unwrap_or_default(),
             })
         })
         .map_err(|why| map(why, "workers"))?;

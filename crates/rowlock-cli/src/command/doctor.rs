@@ -1,0 +1,289 @@
+//! `rowlock doctor`: what is wrong or about to go wrong, and the command that mends it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use rowlock::engine::sqlite::{Owner, Synchronous, schema_version};
+use rowlock::engine::{Health, Stats, Switch, Target, WorkerRow};
+use rowlock::{Error, Kind, Rowlock};
+use serde::Serialize;
+
+use crate::open::{Access, Setup, quoted};
+use crate::{exit, out, show};
+
+/// Committed pages that only the log has: with the usual page size 16 MiB.
+const LOG_BACKLOG: u64 = 4_000;
+/// A worker that wasn't heard for so many leases is dead, and nobody has noticed.
+const LEASES: u32 = 3;
+/// A job may be due for so long before somebody asks where the workers are.
+const UNATTENDED: Duration = Duration::from_secs(60);
+
+/// Every code, and what a checkup without it says. docs/findings has a page for each.
+const CODES: [(&str, &str); 9] = [
+    ("R001", "the file is whole"),
+    ("R002", "the schema is the one this rowlock made"),
+    ("R003", "the write-ahead log is copied back in time"),
+    ("R004", "every waiting job has a known kind"),
+    ("R005", "every worker was heard lately"),
+    ("R006", "the kind table is as the configuration says"),
+    ("R007", "a commit that was answered survives a power cut"),
+    ("R008", "no queue is paused and no switch is on"),
+    ("R009", "whatever is due has a worker"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    Warn,
+    Error,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    code: &'static str,
+    level: Level,
+    what: String,
+    remedy: Option<String>,
+}
+
+fn finding(code: &'static str, level: Level, what: impl Into<String>, remedy: String) -> Finding {
+    Finding {
+        code,
+        level,
+        what: what.into(),
+        remedy: Some(remedy),
+    }
+}
+
+pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
+    let mut found = match schema(setup)? {
+        // The tables of another version can't be asked.
+        Some(other) => vec![other],
+        None => {
+            let (rowlock, _) = setup.open_quietly(Access::Read)?;
+            look(setup, &rowlock).await?
+        }
+    };
+    found.sort_by_key(|each| each.code);
+    for each in &found {
+        match json {
+            true => out::json(each)?,
+            false => out::lines(&lines(each))?,
+        }
+    }
+    Ok(match found.iter().all(|each| each.level == Level::Ok) {
+        true => exit::OK,
+        false => exit::FINDINGS,
+    })
+}
+
+/// What was looked at and is well.
+fn well(found: &[Finding]) -> Vec<Finding> {
+    let unknown = |code: &str| found.iter().all(|each| each.code != code);
+    CODES
+        .into_iter()
+        .filter(|(code, _)| unknown(code))
+        .map(|(code, what)| Finding {
+            code,
+            level: Level::Ok,
+            what: what.to_owned(),
+            remedy: None,
+        })
+        .collect()
+}
+
+fn lines(each: &Finding) -> String {
+    let level = match each.level {
+        Level::Ok => "ok",
+        Level::Warn => "warn",
+        Level::Error => "error",
+    };
+    let first = format!("{level:<5}  {}  {}\n", each.code, show::text(&each.what));
+    match &each.remedy {
+        Some(remedy) => format!("{first}             remedy: {remedy}\n"),
+        None => first,
+    }
+}
+
+fn schema(setup: &Setup) -> Result<Option<Finding>> {
+    if setup.owner(Access::Read)? != Owner::Rowlock {
+        // Opening says what to do with an empty or a foreign file.
+        return Ok(None);
+    }
+    let error = |what: String, remedy| finding("R002", Level::Error, what, remedy);
+    Ok(match schema_version(&setup.address) {
+        Ok(version) if version.stored < version.latest => Some(error(
+            format!(
+                "the file has schema {}, this rowlock needs {}",
+                version.stored, version.latest
+            ),
+            setup.line("migrate up"),
+        )),
+        Ok(_) => None,
+        Err(Error::Schema(why)) => Some(error(why, setup.line("migrate status"))),
+        Err(why) => return Err(why.into()),
+    })
+}
+
+async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
+    let store = rowlock.operate();
+    let health = store.health().await?;
+    let mut found = file(setup, &health);
+    if !health.damage.is_empty() {
+        return Ok(found);
+    }
+    let declared = setup.config.kinds()?;
+    for (kind, jobs) in &health.unknown_kinds {
+        let remedy = match declared.iter().any(|known| known.name == *kind) {
+            true => setup.line("apply"),
+            false => setup.line(&format!("job list --kind {kind} --state pending")),
+        };
+        let what = format!(
+            "{} waiting of kind {kind}, which no worker has declared yet",
+            jobs_are(*jobs)
+        );
+        found.push(finding("R004", Level::Warn, what, remedy));
+    }
+    let now = rowlock.clock().now();
+    let workers = store.workers().await?;
+    let before = found.len();
+    found.extend(workers.iter().filter_map(|each| dead(setup, each, now)));
+    if found.len() - before == workers.len() {
+        found.extend(unattended(setup, &store.stats().await?));
+    }
+    found.extend(drift(setup, &declared, &store.kinds().await?));
+    if setup.address.synchronous == Synchronous::Normal {
+        let url = format!("sqlite:{}", setup.address.path.display());
+        let what = "synchronous=normal: a power cut can lose the last jobs that were answered";
+        let remedy = format!("rowlock work --url {}", quoted(&url));
+        found.push(finding("R007", Level::Warn, what, remedy));
+    }
+    found.extend(health.switches.iter().map(|on| left_on(setup, on)));
+    let well = well(&found);
+    found.extend(well);
+    Ok(found)
+}
+
+fn file(setup: &Setup, health: &Health) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let path = quoted(&show::path(&setup.address.path));
+    if !health.damage.is_empty() {
+        let what = format!("the file is damaged: {}", health.damage.join("; "));
+        let remedy = format!("sqlite3 {path} .recover | sqlite3 recovered.db");
+        found.push(finding("R001", Level::Error, what, remedy));
+    }
+    for difference in &health.drift {
+        let remedy = setup.line("migrate sql");
+        found.push(finding("R002", Level::Error, difference, remedy));
+    }
+    if health.log_backlog >= LOG_BACKLOG {
+        let what = format!(
+            "{} pages are in the write-ahead log only: somebody has been reading for long, and it \
+             grows until they end",
+            show::count(health.log_backlog)
+        );
+        let remedy = format!("fuser -v {path}");
+        found.push(finding("R003", Level::Warn, what, remedy));
+    }
+    found
+}
+
+fn dead(setup: &Setup, worker: &WorkerRow, now: jiff::Timestamp) -> Option<Finding> {
+    let silent = show::between(worker.seen_at, now);
+    if silent <= worker.lease * LEASES {
+        return None;
+    }
+    let what = format!(
+        "worker {} was heard {} ago last (its lease is {}) and holds {}: no living worker has \
+         given that back",
+        worker.id,
+        show::span(silent),
+        show::span(worker.lease),
+        jobs(worker.holds),
+    );
+    Some(finding("R005", Level::Warn, what, setup.line("work")))
+}
+
+/// Nobody is there to run what is due.
+fn unattended(setup: &Setup, stats: &Stats) -> Option<Finding> {
+    let oldest = Duration::try_from_secs_f64(stats.total.oldest_pending_seconds?).ok()?;
+    if oldest < UNATTENDED {
+        return None;
+    }
+    let what = format!(
+        "no worker is there, and the oldest job has been due for {}",
+        show::span(oldest)
+    );
+    Some(finding("R009", Level::Warn, what, setup.line("work")))
+}
+
+fn drift(setup: &Setup, declared: &[Kind], stored: &[Kind]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for kind in declared {
+        let row = stored.iter().find(|row| row.name == kind.name);
+        let what = match row {
+            Some(row) if row == kind => continue,
+            Some(row) => row.differences(kind).join(", "),
+            None => "has no row yet".to_owned(),
+        };
+        let what = format!("kind {}: {what}", kind.name);
+        found.push(finding("R006", Level::Warn, what, setup.line("apply")));
+    }
+    found
+}
+
+fn left_on(setup: &Setup, on: &Switch) -> Finding {
+    let (of, name) = match on.target {
+        Target::Queue => ("queue", &on.name),
+        Target::Kind => ("kind", &on.name),
+    };
+    let until = on.until.map(|until| format!(" until {until}"));
+    let reason = on.reason.as_ref().map(|reason| format!(": {reason}"));
+    let what = format!(
+        "{of} {name} is set to {}{}{}",
+        on.mode,
+        until.unwrap_or_default(),
+        reason.unwrap_or_default()
+    );
+    let remedy = match (on.target, on.mode.as_str()) {
+        (Target::Queue, "pause") => setup.line(&format!("queue resume {name}")),
+        _ => format!(
+            "sqlite3 {} \"UPDATE rowlock_{of} SET switch = NULL WHERE {of} = '{name}'\"",
+            quoted(&show::path(&setup.address.path)),
+        ),
+    };
+    finding("R008", Level::Warn, what, remedy)
+}
+
+fn jobs(count: u64) -> String {
+    match count {
+        1 => "1 job".to_owned(),
+        many => format!("{} jobs", show::count(many)),
+    }
+}
+
+fn jobs_are(count: u64) -> String {
+    format!("{} {}", jobs(count), if count == 1 { "is" } else { "are" })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_code_has_a_page_and_every_page_a_code() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/findings");
+        let mut pages: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|page| page.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        pages.sort();
+        let codes = super::CODES.map(|(code, _)| format!("{code}.md"));
+        assert_eq!(pages, codes);
+        for page in codes {
+            let text = std::fs::read_to_string(format!("{folder}/{page}")).unwrap();
+            for part in ["## What", "## Why it matters", "## Remedy"] {
+                assert!(text.contains(part), "{page} has no {part}");
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a worker tells over HTTP: whether it lives, whether it works, and its numbers.
+//!
+//! Nothing else is served here, and nothing a job contains, so it may listen anywhere.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rowlock::run::Pulse;
+use rowlock::{Rowlock, event};
+use tokio::net::TcpListener;
+
+/// How long a request waits for the store.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often measurements are folded when nobody scrapes: they would pile up otherwise.
+const FOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// A port that is ours, and the recorder that will be asked.
+pub struct Http {
+    listener: TcpListener,
+    address: SocketAddr,
+    recorder: PrometheusHandle,
+}
+
+struct Worker {
+    rowlock: Rowlock,
+    pulse: Pulse,
+    recorder: PrometheusHandle,
+    queues: Mutex<event::Queues>,
+}
+
+impl Http {
+    /// Takes the port, and from here on everything is counted.
+    pub async fn bind(address: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("can't listen on {address}"))?;
+        let address = listener.local_addr()?;
+        let mut builder = PrometheusBuilder::new();
+        for metric in event::TABLE {
+            let buckets = metric.of.buckets();
+            if !buckets.is_empty() {
+                let name = Matcher::Full(metric.name.to_owned());
+                builder = builder.set_buckets_for_metric(name, buckets)?;
+            }
+        }
+        let recorder = builder.install_recorder()?;
+        event::describe();
+        Ok(Self {
+            listener,
+            address,
+            recorder,
+        })
+    }
+
+    /// The line of a start block.
+    pub fn line(&self) -> String {
+        format!(
+            "  http       http://{}/metrics  /livez  /readyz",
+            self.address
+        )
+    }
+
+    /// Answers until `end`.
+    pub async fn serve(
+        self,
+        rowlock: Rowlock,
+        pulse: Pulse,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let clock = rowlock.clock().clone();
+        let recorder = self.recorder.clone();
+        let worker = Arc::new(Worker {
+            rowlock,
+            pulse,
+            recorder: self.recorder,
+            queues: Mutex::default(),
+        });
+        let routes = Router::new()
+            .route("/livez", get(async || "ok\n"))
+            .route("/readyz", get(ready))
+            .route("/metrics", get(numbers))
+            .fallback(async || {
+                let there = "there are /livez, /readyz and /metrics\n";
+                (StatusCode::NOT_FOUND, there)
+            })
+            .with_state(worker);
+        let folding = async {
+            loop {
+                clock.sleep(FOLD_EVERY).await;
+                recorder.run_upkeep();
+            }
+        };
+        let serving = axum::serve(self.listener, routes).with_graceful_shutdown(end);
+        tokio::select! {
+            served = serving => if let Err(why) = served {
+                tracing::error!(%why, "http has ended");
+            },
+            () = folding => {}
+        }
+    }
+}
+
+/// Ready means: others see this worker, and it sees the store.
+async fn ready(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
+    match worker.check().await {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(why) => {
+            let line = why.replace(['\r', '\n'], " ");
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{line}\n"))
+        }
+    }
+}
+
+impl Worker {
+    async fn check(&self) -> Result<(), String> {
+        let clock = self.rowlock.clock();
+        self.pulse.check(clock)?;
+        let read = self.rowlock.operate().workers();
+        match clock.timeout(PATIENCE, read).await {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(why)) => Err(why.to_string()),
+            None => Err(format!("the store didn't answer for {PATIENCE:?}")),
+        }
+    }
+}
+
+async fn numbers(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
+    let read = worker.rowlock.operate().stats();
+    let stats = match worker.rowlock.clock().timeout(PATIENCE, read).await {
+        Some(Ok(stats)) => Some(stats),
+        Some(Err(why)) => {
+            tracing::warn!(%why, "can't count the queues for a scrape");
+            None
+        }
+        None => None,
+    };
+    let mut queues = worker.queues.lock().unwrap_or_else(PoisonError::into_inner);
+    queues.set(stats.as_ref());
+    let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (kind, worker.recorder.render())
+}

@@ -1,0 +1,257 @@
+//! Every finding of `doctor`, provoked on a real file.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
+
+mod place;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use place::Place;
+use rusqlite::Connection;
+use serde_json::Value;
+
+const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
+
+/// A store with the kinds of its configuration.
+fn well() -> Place {
+    let place = Place::with_config(ECHO);
+    place.ok(&["apply"]);
+    place
+}
+
+fn open(place: &Place) -> Connection {
+    Connection::open(place.path("rowlock.db")).unwrap()
+}
+
+fn doctor(place: &Place, flags: &[&str]) -> (Option<i32>, Vec<Value>) {
+    let finished = place.run(&[&["doctor", "--json"], flags].concat());
+    let lines = finished.stdout.lines();
+    let found: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for each in &found {
+        let fields: Vec<_> = each.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["code", "level", "remedy", "what"], "{each}");
+    }
+    assert_eq!(finished.stderr, "", "{found:#?}");
+    (finished.code, found)
+}
+
+/// The one thing that isn't well: its level, its sentence and its remedy.
+fn only(place: &Place, code: &str, flags: &[&str]) -> (String, String, String) {
+    let (exit, found) = doctor(place, flags);
+    assert_eq!(exit, Some(6), "{found:#?}");
+    let bad: Vec<_> = found.iter().filter(|each| each["level"] != "ok").collect();
+    assert_eq!(bad.len(), 1, "{found:#?}");
+    assert_eq!(bad[0]["code"], code, "{found:#?}");
+    let text = |field: &str| bad[0][field].as_str().unwrap().to_owned();
+    (text("level"), text("what"), text("remedy"))
+}
+
+/// Runs a remedy as it is printed.
+fn mend(place: &Place, remedy: &str) {
+    let words: Vec<&str> = remedy.split(' ').collect();
+    assert_eq!(words[0], "rowlock", "{remedy}");
+    place.ok(&words[1..]);
+    assert_eq!(doctor(place, &[]).0, Some(0));
+}
+
+#[test]
+fn a_store_that_is_well_has_no_findings() {
+    let place = well();
+    let (exit, found) = doctor(&place, &[]);
+    assert_eq!(exit, Some(0));
+    assert_eq!(found.len(), 9);
+    assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
+    let text = place.ok(&["doctor"]);
+    assert!(
+        text.starts_with("ok     R001  the file is whole\n"),
+        "{text}"
+    );
+    let missing = Place::new().run(&["doctor"]);
+    assert_eq!(missing.code, Some(4), "{missing:?}");
+}
+
+#[test]
+fn damage_is_found() {
+    let place = well();
+    let file = open(&place);
+    let filler = "INSERT INTO rowlock_enqueue (kind, payload)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+        SELECT 'echo', '\"' || hex(zeroblob(200)) || '\"' FROM n";
+    file.execute_batch(filler).unwrap();
+    let (root, page): (u32, u32) = file
+        .query_row(
+            "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master
+             WHERE name = 'rowlock_job_ready'",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    file.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    drop(file);
+    let raw = File::options().write(true).open(place.path("rowlock.db"));
+    let start = u64::from(root - 1) * u64::from(page);
+    raw.unwrap().write_all_at(&[0xff; 1_000], start).unwrap();
+    let (level, what, remedy) = only(&place, "R001", &[]);
+    assert_eq!(level, "error");
+    assert!(what.starts_with("the file is damaged: "), "{what}");
+    assert_eq!(
+        remedy,
+        "sqlite3 ./rowlock.db .recover | sqlite3 recovered.db"
+    );
+}
+
+#[test]
+fn another_schema_is_found() {
+    let place = well();
+    let file = open(&place);
+    file.execute_batch("DROP INDEX rowlock_job_ready").unwrap();
+    let (level, what, remedy) = only(&place, "R002", &[]);
+    assert_eq!(level, "error");
+    assert_eq!(what, "the index rowlock_job_ready is missing");
+    assert_eq!(remedy, "rowlock migrate sql");
+    file.execute_batch("CREATE INDEX rowlock_job_ready ON rowlock_job (queue)")
+        .unwrap();
+    let (_, what, _) = only(&place, "R002", &[]);
+    assert_eq!(what, "the index rowlock_job_ready was changed");
+    file.execute_batch("UPDATE rowlock_migration SET checksum = 'x'")
+        .unwrap();
+    let (_, what, remedy) = only(&place, "R002", &[]);
+    assert!(what.contains("another form"), "{what}");
+    assert_eq!(remedy, "rowlock migrate status");
+    file.execute_batch("DELETE FROM rowlock_migration").unwrap();
+    let (_, what, remedy) = only(&place, "R002", &[]);
+    assert!(what.contains("has schema 0"), "{what}");
+    assert_eq!(remedy, "rowlock migrate up");
+}
+
+#[test]
+fn a_log_that_a_reader_holds_up_is_found() {
+    let place = well();
+    let (reader, writer) = (open(&place), open(&place));
+    reader.execute_batch("BEGIN").unwrap();
+    reader
+        .query_row("SELECT count(*) FROM rowlock_job", [], |_| Ok(()))
+        .unwrap();
+    writer
+        .execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(20000000))")
+        .unwrap();
+    let (level, what, remedy) = only(&place, "R003", &[]);
+    assert_eq!(level, "warn");
+    assert!(
+        what.contains("pages are in the write-ahead log only"),
+        "{what}"
+    );
+    assert_eq!(remedy, "fuser -v ./rowlock.db");
+    reader.execute_batch("COMMIT").unwrap();
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+}
+
+#[test]
+fn jobs_of_an_unknown_kind_are_found() {
+    let place = well();
+    place.ok(&["enqueue", "typo"]);
+    let (level, what, remedy) = only(&place, "R004", &[]);
+    assert_eq!(level, "warn");
+    assert!(what.starts_with("1 job is waiting of kind typo"), "{what}");
+    assert_eq!(remedy, "rowlock job list --kind typo --state pending");
+    assert_eq!(
+        place
+            .ok(&remedy.split(' ').skip(1).collect::<Vec<_>>())
+            .lines()
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn a_dead_worker_is_found() {
+    let place = well();
+    let mut worker = place.start(&["work", "-v"]);
+    place.ok(&["enqueue", "echo"]);
+    worker.line_with("settled job=1");
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+    worker.signal("KILL");
+    worker.wait();
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+    let file = open(&place);
+    file.execute_batch("UPDATE rowlock_worker SET seen_at = seen_at - 91000")
+        .unwrap();
+    let (level, what, remedy) = only(&place, "R005", &[]);
+    assert_eq!((level.as_str(), remedy.as_str()), ("warn", "rowlock work"));
+    assert!(
+        what.contains("(its lease is 30 s) and holds 0 jobs"),
+        "{what}"
+    );
+}
+
+#[test]
+fn due_jobs_without_a_worker_are_found() {
+    let place = well();
+    place.ok(&["enqueue", "echo"]);
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+    open(&place)
+        .execute_batch("UPDATE rowlock_job SET scheduled_at = scheduled_at - 120000")
+        .unwrap();
+    let (level, what, remedy) = only(&place, "R009", &[]);
+    assert_eq!(level, "warn");
+    assert!(what.contains("has been due for 2 m"), "{what}");
+    mend(&place, &format!("{remedy} --once"));
+}
+
+#[test]
+fn a_configuration_that_was_not_applied_is_found() {
+    let place = well();
+    place.write("rowlock.toml", format!("{ECHO}queue = \"mail\"\n"));
+    let (level, what, remedy) = only(&place, "R006", &[]);
+    assert_eq!(level, "warn");
+    assert_eq!(what, "kind echo: queue: \"default\" -> \"mail\"");
+    mend(&place, &remedy);
+    place.write(
+        "new.toml",
+        format!("{ECHO}queue = \"mail\"\n[handlers.new]\nbuiltin = \"noop\"\n"),
+    );
+    let (_, what, remedy) = only(&place, "R006", &["--config", "new.toml"]);
+    assert_eq!(what, "kind new: has no row yet");
+    assert_eq!(remedy, "rowlock apply --config new.toml");
+    mend(&place, &remedy);
+}
+
+#[test]
+fn a_less_durable_setting_is_found() {
+    let place = well();
+    let url = "sqlite:rowlock.db?synchronous=normal";
+    let (level, what, remedy) = only(&place, "R007", &["--url", url]);
+    assert_eq!(level, "warn");
+    assert!(what.contains("a power cut can lose"), "{what}");
+    assert_eq!(remedy, "rowlock work --url sqlite:rowlock.db");
+}
+
+#[test]
+fn pauses_and_switches_that_were_left_on_are_found() {
+    let place = well();
+    place.ok(&["queue", "pause", "mail", "--reason", "provider is down"]);
+    let (level, what, remedy) = only(&place, "R008", &[]);
+    assert_eq!(level, "warn");
+    assert_eq!(what, "queue mail is set to pause: provider is down");
+    assert_eq!(remedy, "rowlock queue resume mail");
+    mend(&place, &remedy);
+    let file = open(&place);
+    file.execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 4102444800000")
+        .unwrap();
+    let (_, what, remedy) = only(&place, "R008", &[]);
+    assert_eq!(what, "kind echo is set to hold until 2100-01-01T00:00:00Z");
+    let statement = remedy.split('"').nth(1).unwrap();
+    file.execute_batch(statement).unwrap();
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+    file.execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 1")
+        .unwrap();
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+}

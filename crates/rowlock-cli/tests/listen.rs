@@ -1,0 +1,179 @@
+//! What a worker tells over HTTP, asked by a client that knows nothing but a socket.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
+
+mod place;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use place::Place;
+use rowlock_testbed::{Process, repository};
+
+const KINDS: &str = "[handlers.echo]\nbuiltin = \"echo\"\n[handlers.flaky]\nbuiltin = \"flaky\"\n";
+
+/// Where the start block says that it listens.
+fn address(process: &mut Process) -> String {
+    let line = process.line_with("  http       http://");
+    let rest = line.trim_start().strip_prefix("http       http://");
+    let address = rest.and_then(|rest| rest.strip_suffix("/metrics  /livez  /readyz"));
+    address.unwrap_or_else(|| panic!("{line}")).to_owned()
+}
+
+/// The status and the body.
+fn ask(address: &str, method: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let limit = Some(Duration::from_secs(60));
+    stream.set_read_timeout(limit).unwrap();
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    (status.unwrap_or_else(|| panic!("{head}")), body.to_owned())
+}
+
+fn get(address: &str, path: &str) -> (u16, String) {
+    ask(address, "GET", path)
+}
+
+/// A worker that has joined and has run two jobs, one of them to be tried again.
+fn worker(place: &Place) -> (Process, String) {
+    place.ok(&["enqueue", "echo"]);
+    place.ok(&["enqueue", "flaky"]);
+    let mut worker = place.start(&["work", "-v", "--listen", "127.0.0.1:0"]);
+    let address = address(&mut worker);
+    // The order of the two is nobody's promise.
+    for _ in 0..2 {
+        worker.line_with("settled job=");
+    }
+    (worker, address)
+}
+
+#[test]
+fn a_worker_tells_that_it_lives_and_works_until_it_ends() {
+    let place = Place::with_config(KINDS);
+    let (worker, address) = worker(&place);
+    assert_eq!(get(&address, "/livez"), (200, "ok\n".to_owned()));
+    assert_eq!(get(&address, "/readyz"), (200, "ok\n".to_owned()));
+    assert_eq!(get(&address, "/jobs").0, 404);
+    assert_eq!(get(&address, "/").0, 404);
+    for path in ["/livez", "/readyz", "/metrics"] {
+        assert_eq!(ask(&address, "POST", path).0, 405, "{path}");
+        assert_eq!(ask(&address, "DELETE", path).0, 405, "{path}");
+    }
+    worker.signal("TERM");
+    let (code, lines) = worker.wait();
+    assert_eq!(code, Some(0), "{lines:#?}");
+    assert!(TcpStream::connect(&address).is_err());
+}
+
+#[test]
+fn a_client_that_never_finishes_its_request_does_not_keep_a_worker_from_ending() {
+    let place = Place::with_config(KINDS);
+    let (worker, address) = worker(&place);
+    let mut slow = TcpStream::connect(&address).unwrap();
+    slow.write_all(b"GET /livez HTTP/1.1\r\nHos").unwrap();
+    assert_eq!(get(&address, "/livez").0, 200);
+    worker.signal("TERM");
+    assert_eq!(worker.wait().0, Some(0));
+}
+
+#[test]
+fn a_worker_is_not_ready_when_its_file_is_moved_away() {
+    let place = Place::with_config(KINDS);
+    let (_worker, address) = worker(&place);
+    assert_eq!(get(&address, "/readyz").0, 200);
+    std::fs::rename(place.path("rowlock.db"), place.path("away.db")).unwrap();
+    let (status, why) = get(&address, "/readyz");
+    assert_eq!(status, 503, "{why}");
+    assert_eq!(why.lines().count(), 1, "{why}");
+    assert!(why.contains("can't be seen any more"), "{why}");
+    assert_eq!(get(&address, "/livez").0, 200);
+    let (status, text) = get(&address, "/metrics");
+    assert_eq!(status, 200);
+    assert!(text.contains("\nrowlock_store_up 0\n"), "{text}");
+}
+
+#[test]
+fn what_is_exported_is_what_the_table_and_the_page_list() {
+    let place = Place::with_config(KINDS);
+    let (_worker, address) = worker(&place);
+    let (status, text) = get(&address, "/metrics");
+    assert_eq!(status, 200);
+    let words = |line: &str| -> Option<(String, String)> {
+        let (name, of) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
+        Some((name.to_owned(), of.to_owned()))
+    };
+    let exported: BTreeMap<_, _> = text.lines().filter_map(words).collect();
+    let table: BTreeMap<_, _> = rowlock::event::TABLE
+        .iter()
+        .map(|each| (each.name.to_owned(), each.of.as_str().to_owned()))
+        .collect();
+    assert_eq!(exported, table, "{text}");
+    let page = std::fs::read_to_string(repository().join("docs/metrics.md")).unwrap();
+    let named = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let named: Vec<_> = named.filter_map(|rest| rest.split('`').next()).collect();
+    assert_eq!(named.len(), table.len());
+    assert!(named.iter().all(|name| table.contains_key(*name)));
+    for line in [
+        "rowlock_claimed_jobs_total 2",
+        "rowlock_attempts_total{kind=\"echo\",outcome=\"done\"} 1",
+        "rowlock_attempts_total{kind=\"flaky\",outcome=\"retry\"} 1",
+        "rowlock_retries_total{kind=\"flaky\"} 1",
+        "rowlock_settled_total{answer=\"accepted\"} 2",
+        "rowlock_settled_total{answer=\"lease_lost\"} 0",
+        "rowlock_run_seconds_count{kind=\"echo\"} 1",
+        "rowlock_wait_seconds_bucket{kind=\"echo\",le=\"+Inf\"} 1",
+        "rowlock_ack_batch_jobs_sum 2",
+        "rowlock_queue_jobs{queue=\"default\",state=\"completed\"} 1",
+        "rowlock_queue_jobs{queue=\"default\",state=\"retrying\"} 1",
+        "rowlock_queue_oldest_seconds{queue=\"default\"} 0",
+        "rowlock_store_up 1",
+    ] {
+        assert!(text.lines().any(|each| each == line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_an_error_when_it_was_asked_for() {
+    let place = Place::with_config(KINDS);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for verb in ["work", "dev"] {
+        let refused = place.run(&[verb, "--listen", &address]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let why = format!("can't listen on {address}");
+        assert!(refused.stderr.contains(&why), "{refused:?}");
+    }
+    let typo = place.run(&["work", "--listen", "9090"]);
+    assert_eq!(typo.code, Some(2), "{typo:?}");
+}
+
+#[test]
+fn dev_listens_and_goes_on_without_when_its_usual_port_is_taken() {
+    let place = Place::new();
+    let mut dev = place.start(&["dev", "--listen", "127.0.0.1:0"]);
+    let address = address(&mut dev);
+    assert_eq!(get(&address, "/livez").0, 200);
+    // If this fails, somebody else has it: taken it is.
+    let _taken = TcpListener::bind("127.0.0.1:7878");
+    let mut second = place.start(&["dev"]);
+    second.line_with("warning: can't listen on 127.0.0.1:7878");
+    second.line_with("Try:");
+    for process in [dev, second] {
+        process.signal("TERM");
+        let (code, lines) = process.wait();
+        assert_eq!(code, Some(0), "{lines:#?}");
+        let told = lines.iter().any(|line| line.contains("http://"));
+        let without = lines.iter().any(|line| line.contains("going on without"));
+        assert!(told != without, "{lines:#?}");
+    }
+}

@@ -1,0 +1,102 @@
+//! A checkup: the file, the schema in it, the log beside it, and what was left lying about.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Params, Row};
+
+use super::error::map;
+use super::statements::{Sql, sql};
+use super::{migrate, row};
+use crate::engine::{Health, Switch, Target};
+use crate::error::Result;
+
+pub(super) fn health(connection: &Connection, now: Timestamp) -> Result<Health> {
+    let damage = damage(connection)?;
+    if !damage.is_empty() {
+        return Ok(Health {
+            damage,
+            ..Health::default()
+        });
+    }
+    Ok(Health {
+        damage,
+        drift: drift(connection, now)?,
+        log_backlog: log_backlog(connection)?,
+        unknown_kinds: all(connection, sql!("health_kinds"), [], |row| {
+            Ok((row::name(row, 0)?, row::count(row, 1)?))
+        })?,
+        switches: all(
+            connection,
+            sql!("health_switches"),
+            [now.as_millisecond()],
+            switch,
+        )?,
+    })
+}
+
+fn damage(connection: &Connection) -> Result<Vec<String>> {
+    let said = all(connection, sql!("health_damage"), [], |row| {
+        Ok(row::text(row, 0)?.unwrap_or_default())
+    })?;
+    Ok(said.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// Compares with a schema that is made on the spot.
+fn drift(connection: &Connection, now: Timestamp) -> Result<Vec<String>> {
+    let mut fresh = Connection::open_in_memory().map_err(|why| map(why, "comparing schemas"))?;
+    migrate::up(&mut fresh, now)?;
+    let stored = schema(connection)?;
+    let mut differences = Vec::new();
+    for ((of, name), text) in schema(&fresh)? {
+        match stored.get(&(of.clone(), name.clone())) {
+            None => differences.push(format!("the {of} {name} is missing")),
+            Some(other) if *other != text => {
+                differences.push(format!("the {of} {name} was changed"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(differences)
+}
+
+fn schema(connection: &Connection) -> Result<BTreeMap<(String, String), String>> {
+    let rows = all(connection, sql!("health_schema"), [], |row| {
+        Ok(((row.get(0)?, row.get(1)?), row.get(2)?))
+    })?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Copies what can be copied, and counts what can't.
+fn log_backlog(connection: &Connection) -> Result<u64> {
+    let (log, copied): (i64, i64) = sql!("health_log")
+        .on(connection)?
+        .query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
+        .map_err(|why| map(why, "health_log"))?;
+    Ok(u64::try_from(log - copied).unwrap_or(0))
+}
+
+fn switch(row: &Row<'_>) -> rusqlite::Result<Switch> {
+    let queue: bool = row.get(0)?;
+    Ok(Switch {
+        target: if queue { Target::Queue } else { Target::Kind },
+        name: row::name(row, 1)?,
+        mode: row::text(row, 2)?.unwrap_or_default(),
+        reason: row::text(row, 3)?,
+        until: row::time(row, 4)?,
+    })
+}
+
+fn all<T>(
+    connection: &Connection,
+    sql: Sql,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>> {
+    let mut statement = sql.on(connection)?;
+    let rows = statement
+        .query_map(params, read)
+        .map_err(|why| map(why, sql.name))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, sql.name))
+}

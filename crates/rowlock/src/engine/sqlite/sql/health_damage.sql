@@ -1,0 +1,2 @@
+-- purpose: what is broken in the file, at most ten lines, or ok
+PRAGMA quick_check(10)

@@ -1,0 +1,267 @@
+//! What a worker counts and measures, through the `metrics` facade: without a recorder it costs next
+//! to nothing. [`TABLE`] is the contract; docs/metrics.md is compared with it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use metrics::{counter, gauge, histogram};
+
+use crate::claim::{ClaimedJob, Expired};
+use crate::engine::Stats;
+use crate::job::Name;
+use crate::settle::{Settled, Settlement, Verdict};
+
+/// What kind of number it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Times, in seconds.
+    Seconds,
+    /// Sizes, in pieces.
+    Sizes,
+}
+
+impl Type {
+    /// The word of the exposition format.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Seconds | Self::Sizes => "histogram",
+        }
+    }
+
+    /// The bounds worth telling apart.
+    #[must_use]
+    pub fn buckets(self) -> &'static [f64] {
+        match self {
+            Self::Counter | Self::Gauge => &[],
+            Self::Seconds => &[
+                0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0,
+            ],
+            Self::Sizes => &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0],
+        }
+    }
+}
+
+/// One metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// What kind of number it is.
+    pub of: Type,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub says: &'static str,
+}
+
+const WAIT: &str = "rowlock_wait_seconds";
+const RUN: &str = "rowlock_run_seconds";
+const CLAIMS: &str = "rowlock_claims_total";
+const CLAIMED: &str = "rowlock_claimed_jobs_total";
+const ATTEMPTS: &str = "rowlock_attempts_total";
+const RETRIES: &str = "rowlock_retries_total";
+const ACKS: &str = "rowlock_ack_batch_jobs";
+const SETTLED: &str = "rowlock_settled_total";
+const LEASES_LOST: &str = "rowlock_leases_lost_total";
+const BEATS_FAILED: &str = "rowlock_heartbeats_failed_total";
+const DEAD_WORKERS: &str = "rowlock_expired_workers_total";
+const EXPIRED: &str = "rowlock_expired_jobs_total";
+const DEPTH: &str = "rowlock_queue_jobs";
+const OLDEST: &str = "rowlock_queue_oldest_seconds";
+const STORE: &str = "rowlock_store_up";
+
+const fn metric(
+    name: &'static str,
+    of: Type,
+    labels: &'static [&'static str],
+    says: &'static str,
+) -> Metric {
+    Metric {
+        name,
+        of,
+        labels,
+        says,
+    }
+}
+
+/// Every metric there is.
+#[rustfmt::skip]
+pub const TABLE: &[Metric] = &[
+    metric(WAIT, Type::Seconds, &["kind"], "from when a job was due to when its handler began"),
+    metric(RUN, Type::Seconds, &["kind"], "how long a handler ran"),
+    metric(CLAIMS, Type::Counter, &[], "rounds of asking the store for jobs"),
+    metric(CLAIMED, Type::Counter, &[], "jobs that those rounds brought"),
+    metric(ATTEMPTS, Type::Counter, &["kind", "outcome"], "attempts that ended, by the verdict handed in: done, not_needed, retry, snooze, fail, cancelled, release, sent, or dropped after a lost lease"),
+    metric(RETRIES, Type::Counter, &["kind"], "attempts that failed and will be repeated"),
+    metric(ACKS, Type::Sizes, &[], "verdicts written together"),
+    metric(SETTLED, Type::Counter, &["answer"], "verdicts by the store's answer: accepted or lease_lost"),
+    metric(LEASES_LOST, Type::Counter, &[], "times this worker was given up by others and began anew"),
+    metric(BEATS_FAILED, Type::Counter, &[], "heartbeats that were not answered"),
+    metric(DEAD_WORKERS, Type::Counter, &[], "silent workers that this process gave up"),
+    metric(EXPIRED, Type::Counter, &["became"], "jobs of silent workers: returned to pending, or ended"),
+    metric(DEPTH, Type::Gauge, &["queue", "state"], "jobs by queue and state: pending, scheduled, retrying, held (parts of pending), processing, completed, failed, cancelled"),
+    metric(OLDEST, Type::Gauge, &["queue"], "how long the job that is due longest has been waiting"),
+    metric(STORE, Type::Gauge, &[], "1 when the store could be read for this scrape, otherwise 0 and the gauges of queues are old"),
+];
+
+/// Tells the recorder what each one is, and begins those at nought whose labels are known.
+pub fn describe() {
+    for each in TABLE {
+        match each.of {
+            Type::Counter => metrics::describe_counter!(each.name, each.says),
+            Type::Gauge => metrics::describe_gauge!(each.name, each.says),
+            Type::Seconds | Type::Sizes => metrics::describe_histogram!(each.name, each.says),
+        }
+        if each.of == Type::Counter && each.labels.is_empty() {
+            counter!(each.name).increment(0);
+        }
+    }
+    for answer in ["accepted", "lease_lost"] {
+        counter!(SETTLED, "answer" => answer).increment(0);
+    }
+    for became in ["returned", "ended"] {
+        counter!(EXPIRED, "became" => became).increment(0);
+    }
+}
+
+/// A round of claims was answered.
+pub(crate) fn claimed(jobs: usize) {
+    counter!(CLAIMS).increment(1);
+    counter!(CLAIMED).increment(as_u64(jobs));
+}
+
+/// A handler begins.
+pub(crate) fn began(job: &ClaimedJob, now: jiff::Timestamp) {
+    // A clock that was set back makes no negative waits.
+    let waited = Duration::try_from(job.scheduled_at.duration_until(now)).unwrap_or_default();
+    histogram!(WAIT, "kind" => job.kind.to_string()).record(waited);
+}
+
+/// A handler has ended.
+pub(crate) fn ran(job: &ClaimedJob, time: Duration) {
+    histogram!(RUN, "kind" => job.kind.to_string()).record(time);
+}
+
+/// An attempt has ended, with a verdict unless the lease was lost.
+pub(crate) fn ended(job: &ClaimedJob, settlement: Option<&Settlement>) {
+    let outcome = match settlement.map(|settlement| &settlement.verdict) {
+        None => "dropped",
+        Some(Verdict::Done) => "done",
+        Some(Verdict::NotNeeded) => "not_needed",
+        Some(Verdict::Retry { .. }) => "retry",
+        Some(Verdict::Snooze(_)) => "snooze",
+        Some(Verdict::Fail(_)) => "fail",
+        Some(Verdict::Cancelled) => "cancelled",
+        Some(Verdict::Release) => "release",
+        Some(Verdict::Sent) => "sent",
+    };
+    let kind = job.kind.to_string();
+    if outcome == "retry" {
+        counter!(RETRIES, "kind" => kind.clone()).increment(1);
+    }
+    counter!(ATTEMPTS, "kind" => kind, "outcome" => outcome).increment(1);
+}
+
+/// A group of verdicts was answered.
+pub(crate) fn acked(answers: &[Settled]) {
+    let lost = answers.iter().filter(|each| **each == Settled::LeaseLost);
+    let lost = lost.count();
+    histogram!(ACKS).record(f64::from(u32::try_from(answers.len()).unwrap_or(u32::MAX)));
+    counter!(SETTLED, "answer" => "accepted").increment(as_u64(answers.len() - lost));
+    counter!(SETTLED, "answer" => "lease_lost").increment(as_u64(lost));
+}
+
+/// A worker of this process was given up.
+pub(crate) fn lease_lost() {
+    counter!(LEASES_LOST).increment(1);
+}
+
+/// A heartbeat was not answered.
+pub(crate) fn heartbeat_failed() {
+    counter!(BEATS_FAILED).increment(1);
+}
+
+/// Silent workers were given up.
+pub(crate) fn expired(expired: &Expired) {
+    counter!(DEAD_WORKERS).increment(as_u64(expired.workers.len()));
+    counter!(EXPIRED, "became" => "returned").increment(as_u64(expired.returned));
+    counter!(EXPIRED, "became" => "ended").increment(as_u64(expired.ended));
+}
+
+/// The gauges of the queues, set for a scrape.
+#[derive(Debug, Default)]
+pub struct Queues {
+    seen: BTreeSet<Name>,
+}
+
+impl Queues {
+    /// Sets them to what the store says; `None` when it could not be read.
+    #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+    pub fn set(&mut self, stats: Option<&Stats>) {
+        gauge!(STORE).set(if stats.is_some() { 1.0 } else { 0.0 });
+        let Some(stats) = stats else { return };
+        self.seen.extend(stats.queues.keys().cloned());
+        let gone = Default::default();
+        for queue in &self.seen {
+            // A queue that has gone is empty, not as it was.
+            let counts = stats.queues.get(queue).unwrap_or(&gone);
+            for (state, jobs) in [
+                ("pending", counts.pending),
+                ("scheduled", counts.scheduled),
+                ("retrying", counts.retrying),
+                ("held", counts.held),
+                ("processing", counts.processing),
+                ("completed", counts.completed),
+                ("failed", counts.failed),
+                ("cancelled", counts.cancelled),
+            ] {
+                gauge!(DEPTH, "queue" => queue.to_string(), "state" => state).set(jobs as f64);
+            }
+            let oldest = counts.oldest_pending_seconds.unwrap_or(0.0);
+            gauge!(OLDEST, "queue" => queue.to_string()).set(oldest);
+        }
+    }
+}
+
+fn as_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_they_count() {
+        for each in TABLE {
+            assert!(each.name.starts_with("rowlock_"), "{}", each.name);
+            let total = each.name.ends_with("_total");
+            assert_eq!(total, each.of == Type::Counter, "{}", each.name);
+            let seconds = each.name.ends_with("_seconds");
+            assert!(seconds || each.of != Type::Seconds, "{}", each.name);
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_metric_as_it_is() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let listed: Vec<&str> = page.lines().filter(|at| at.starts_with("| `")).collect();
+        let table: Vec<String> = TABLE
+            .iter()
+            .map(|each| {
+                let (name, of, says) = (each.name, each.of.as_str(), each.says);
+                let labels: Vec<_> = each.labels.iter().map(|at| format!("`{at}`")).collect();
+                format!("| `{name}` | {of} | {} | {says} |", labels.join(", "))
+            })
+            .collect();
+        assert_eq!(listed, table, "{}", table.join("\n"));
+    }
+}
