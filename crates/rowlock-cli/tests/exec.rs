@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use place::Place;
+use rowlock_testbed::Process;
 
 /// It only ever fails a test.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -96,6 +97,22 @@ fn the_last_attempt_ends_in_failed() {
     let job = once(&place, "{}");
     assert_eq!(job["state"], "failed", "{job}");
     assert_eq!(error(&job), "sh exited with 1");
+}
+
+#[test]
+fn the_trace_a_job_was_enqueued_in_reaches_the_program() {
+    let place = script("echo \"$TRACEPARENT\" > trace", "");
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for (told, carried) in [(trace, trace), ("nonsense", "")] {
+        let mut enqueue = place.command(&["enqueue", "it"]);
+        let enqueued = Process::run(enqueue.env("TRACEPARENT", told), "");
+        assert_eq!(enqueued.code, Some(0), "{enqueued:?}");
+        let mut work = place.command(&["work", "--once", "--quiet"]);
+        let worked = Process::run(work.env("TRACEPARENT", "the worker's own"), "");
+        assert_eq!(worked.code, Some(0), "{worked:?}");
+        let got = std::fs::read_to_string(place.path("trace")).unwrap();
+        assert_eq!(got.trim_end(), carried);
+    }
 }
 
 #[test]

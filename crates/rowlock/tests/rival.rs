@@ -49,6 +49,7 @@ async fn claim_all(url: &str) {
             token: Token::random().unwrap(),
             kinds: vec![Name::new("mail").unwrap()],
             queues: Vec::new(),
+            order: Default::default(),
             limit: 25,
             caps: Default::default(),
             suspect: false,

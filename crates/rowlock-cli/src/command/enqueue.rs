@@ -65,7 +65,12 @@ fn new_job(name: &Name, what: &Enqueue, declared: &[Kind], config: &Config) -> R
     if let Some(until) = what.unique_until {
         job = job.unique_until(until);
     }
-    Ok(what.tags.iter().cloned().fold(job, NewJob::tag))
+    let job = what.tags.iter().cloned().fold(job, NewJob::tag);
+    // As other tools hand it on. One that is malformed is nobody's trace.
+    match std::env::var("TRACEPARENT") {
+        Ok(context) => Ok(job.clone().trace_context(context).unwrap_or(job)),
+        Err(_) => Ok(job),
+    }
 }
 
 /// A job of a kind: what the configuration declares counts until the kind has a row.

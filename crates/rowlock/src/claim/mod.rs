@@ -52,6 +52,37 @@ impl fmt::Display for WorkerId {
     }
 }
 
+/// Which queue is served first when several have work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// In turn, an equal share for each.
+    #[default]
+    Fair,
+    /// As they are named: a queue gets something only when those before it have nothing due.
+    Strict,
+    /// In turn, a share by weight for each; a queue without one has weight 1.
+    Weighted(BTreeMap<Name, u32>),
+}
+
+impl QueueOrder {
+    /// How many of `limit` jobs a queue gets in the first round, beside the others in `queues`.
+    #[must_use]
+    pub fn share(&self, queue: &Name, queues: &[Name], limit: usize) -> usize {
+        match self {
+            Self::Strict => limit,
+            Self::Fair => limit.div_ceil(queues.len().max(1)),
+            Self::Weighted(weights) => {
+                let weight = |name: &Name| {
+                    let set = weights.get(name).copied().unwrap_or(1);
+                    usize::try_from(set.max(1)).unwrap_or(1)
+                };
+                let all: usize = queues.iter().map(weight).sum();
+                (limit * weight(queue)).div_ceil(all.max(1))
+            }
+        }
+    }
+}
+
 /// What a worker asks for.
 #[derive(Debug, Clone)]
 pub struct Claim {
@@ -63,6 +94,8 @@ pub struct Claim {
     pub kinds: Vec<Name>,
     /// The queues it works; none: every queue.
     pub queues: Vec<Name>,
+    /// Which of them goes first.
+    pub order: QueueOrder,
     /// The most it takes.
     pub limit: usize,
     /// The most it takes from a queue; queues that aren't named have no limit of their own.

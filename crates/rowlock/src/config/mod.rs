@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::claim::QueueOrder;
 use crate::error::{Error, Result};
 use crate::job::{Kind, Name, Retention};
 use crate::run::{Options, Runner};
@@ -124,6 +125,18 @@ impl Config {
         Ok(found)
     }
 
+    fn queue_order(&self) -> QueueOrder {
+        let weights: BTreeMap<Name, u32> = self
+            .queues
+            .iter()
+            .filter_map(|(name, queue)| Some((name.clone(), queue.weight?)))
+            .collect();
+        match weights.is_empty() {
+            true => QueueOrder::Fair,
+            false => QueueOrder::Weighted(weights),
+        }
+    }
+
     /// How a worker of this file works.
     #[must_use]
     pub fn options(&self) -> Options {
@@ -134,6 +147,7 @@ impl Config {
                 .iter()
                 .filter_map(|(name, queue)| Some((name.clone(), queue.concurrency?)))
                 .collect(),
+            queue_order: self.queue_order(),
             lease: self.worker.lease,
             grace: self.worker.grace,
             poll: self.worker.poll,

@@ -73,10 +73,20 @@ fn slots(section: &str, concurrency: usize) -> Result<()> {
 pub struct Queue {
     /// How many of this queue's jobs run at once in this process.
     pub concurrency: Option<usize>,
+    /// Its share of a claim when several queues have work; 1 unless said.
+    pub weight: Option<u32>,
 }
 
 impl Queue {
     pub(super) fn check(&self, name: &Name) -> Result<()> {
+        if self
+            .weight
+            .is_some_and(|weight| !(1..=1_000).contains(&weight))
+        {
+            return Err(Error::invalid(format!(
+                "[queues.{name}]: weight must be from 1 to 1000"
+            )));
+        }
         self.concurrency
             .map_or(Ok(()), |n| slots(&format!("[queues.{name}]"), n))
     }

@@ -134,6 +134,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("worker", "grace", "\"1m\""),
     ("worker", "poll", "\"1s\""),
     ("queues.mail", "concurrency", "2"),
+    ("queues.mail", "weight", "3"),
     ("retention", "completed", "\"1d\""),
     ("limits", "payload", "\"64KiB\""),
     ("limits", "errors_kept", "5"),

@@ -189,11 +189,21 @@ impl NewJob {
         self
     }
 
-    /// The W3C trace context to carry along.
-    #[must_use]
-    pub fn trace_context(mut self, context: impl Into<String>) -> Self {
-        self.trace_context = Some(context.into());
-        self
+    /// The W3C trace context (`traceparent`) to carry along to whoever runs the job.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a text that isn't one.
+    pub fn trace_context(mut self, context: impl Into<String>) -> Result<Self> {
+        let context = context.into();
+        let lengths: Vec<usize> = context.split('-').map(str::len).collect();
+        let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c) || c == '-';
+        if lengths != [2, 32, 16, 2] || !context.chars().all(hex) {
+            return Err(Error::invalid(format!(
+                "{context:?} is not a W3C traceparent: 00-<32 hex digits>-<16>-<2>"
+            )));
+        }
+        self.trace_context = Some(context);
+        Ok(self)
     }
 
     /// What kind of job this is.

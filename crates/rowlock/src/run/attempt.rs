@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument;
 
 use super::{Context, Handler, task};
 use crate::claim::{ClaimedJob, WorkerId};
@@ -89,7 +90,14 @@ async fn attempt(
     let (started_at, since) = (clock.now(), clock.elapsed());
     event::began(job, started_at);
     let cx = Context::new(Arc::clone(job), clock.clone());
-    let run = task::catch(handler.run(&cx));
+    let span = tracing::info_span!(
+        "rowlock.run",
+        job = %job.id,
+        kind = %job.kind,
+        attempt = job.attempt,
+        trace = job.trace_context.as_deref(),
+    );
+    let run = task::catch(handler.run(&cx).instrument(span));
     let failed = |kind, message: &str| {
         let now = clock.now();
         after_error(

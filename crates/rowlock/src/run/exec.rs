@@ -80,6 +80,11 @@ impl Exec {
             .env("ROWLOCK_QUEUE", cx.queue.as_str())
             .env("ROWLOCK_ATTEMPT", cx.attempt.to_string())
             .env("ROWLOCK_MAX_ATTEMPTS", cx.max_attempts.to_string());
+        // The worker's own context, if it has one, says nothing about this job.
+        match &cx.trace_context {
+            Some(context) => command.env("TRACEPARENT", context),
+            None => command.env_remove("TRACEPARENT"),
+        };
         command
     }
 

@@ -97,7 +97,11 @@ impl Http {
     fn request(&self, cx: &Context) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
         let Target { uri, .. } = &self.target;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        Request::post(path)
+        let mut request = Request::post(path);
+        if let Some(context) = &cx.trace_context {
+            request = request.header("traceparent", context);
+        }
+        request
             .header(HOST, uri.authority().map_or("", |all| all.as_str()))
             .header(USER_AGENT, concat!("rowlock/", env!("CARGO_PKG_VERSION")))
             .header(CONTENT_TYPE, "application/json")

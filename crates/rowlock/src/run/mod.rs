@@ -47,6 +47,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::claim::QueueOrder;
 use crate::error::{Error, Result};
 use crate::job::{Job, Kind, Name};
 use crate::settle::Outcome;
@@ -65,6 +66,8 @@ pub struct Options {
     pub queue_concurrency: BTreeMap<Name, usize>,
     /// The queues it works; none: every queue.
     pub queues: Vec<Name>,
+    /// Which queue is served first.
+    pub queue_order: QueueOrder,
     /// How long others wait before they take over from a silent worker.
     pub lease: Duration,
     /// How long running jobs may take to finish once the worker was asked to stop.
@@ -83,6 +86,7 @@ impl Default for Options {
             concurrency: 8,
             queue_concurrency: BTreeMap::new(),
             queues: Vec::new(),
+            queue_order: QueueOrder::Fair,
             lease: Duration::from_secs(30),
             grace: Duration::from_secs(25),
             poll: Duration::from_secs(1),

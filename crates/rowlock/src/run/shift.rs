@@ -320,6 +320,7 @@ impl Shift {
             token: Token::random()?,
             kinds: self.handlers.keys().cloned().collect(),
             queues: self.options.queues.clone(),
+            order: self.options.queue_order.clone(),
             limit,
             caps,
             suspect,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rowlock::claim::Claim;
+use rowlock::claim::{Claim, QueueOrder};
 use rowlock::{Error, JobState};
 
 use super::world::{LEASE, World, ids, job, name, wanted};
@@ -160,6 +160,41 @@ pub async fn only_the_named_queues_and_within_their_caps(world: World) {
             .count()
     };
     assert_eq!((of("a"), of("b"), of("c")), (2, 5, 0));
+}
+
+pub async fn queues_share_fairly_strictly_or_by_weight(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    for queue in ["a", "b", "c"] {
+        let jobs = (0..100).map(|_| job("mail").queue(name(queue))).collect();
+        site.rowlock.enqueue_many(jobs).await.unwrap();
+    }
+    let weights = BTreeMap::from([(name("b"), 3), (name("c"), 2)]);
+    for (order, expected) in [
+        (QueueOrder::Fair, [10, 10, 10]),
+        (QueueOrder::Strict, [0, 30, 0]),
+        (QueueOrder::Weighted(weights), [5, 15, 10]),
+    ] {
+        let claim = Claim {
+            queues: vec![name("b"), name("a"), name("c")],
+            order: order.clone(),
+            ..wanted(&worker, &["mail"], 30)
+        };
+        let claimed = site.claimed(claim).await.jobs;
+        let of = |queue| {
+            claimed
+                .iter()
+                .filter(|job| job.queue.as_str() == queue)
+                .count()
+        };
+        assert_eq!([of("a"), of("b"), of("c")], expected, "{order:?}");
+    }
+    // What one queue leaves, the others get.
+    let claim = Claim {
+        queues: vec![name("empty"), name("a")],
+        ..wanted(&worker, &["mail"], 30)
+    };
+    assert_eq!(site.claimed(claim).await.jobs.len(), 30);
 }
 
 pub async fn a_claim_says_when_the_next_job_is_due(world: World) {

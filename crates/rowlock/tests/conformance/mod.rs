@@ -73,6 +73,7 @@ cases! {
         a_hundred_thousand_unknown_jobs_cost_a_claim_nothing,
         a_paused_queue_gives_nothing_until_it_is_resumed,
         only_the_named_queues_and_within_their_caps,
+        queues_share_fairly_strictly_or_by_weight,
         a_claim_says_when_the_next_job_is_due,
         a_given_up_worker_claims_nothing,
         wall_time_rules_as_the_engine_says;

@@ -209,6 +209,7 @@ pub fn wanted(worker: &WorkerId, kinds: &[&str], limit: usize) -> Claim {
         token: Token::random().unwrap(),
         kinds: kinds.iter().map(|kind| name(kind)).collect(),
         queues: Vec::new(),
+        order: Default::default(),
         limit,
         caps: BTreeMap::new(),
         suspect: false,

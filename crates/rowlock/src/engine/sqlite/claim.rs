@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::error::map;
 use super::row;
 use super::statements::sql;
-use crate::claim::{Claim, Claimed, ClaimedJob, WorkerId};
+use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder, WorkerId};
 use crate::error::{Error, Result};
 use crate::job::Name;
 
@@ -24,13 +24,14 @@ pub(super) fn claim(
     let mut look = Look::new(connection, wanted, now)?;
     let mut queues = look.queues(turn)?;
     let mut answer = Claimed::default();
-    // First an equal share for each queue, then whatever is left to those that have more.
+    let names: Vec<Name> = queues.iter().map(|queue| queue.name.clone()).collect();
+    // First each queue's share, then whatever is left to those that have more.
     for last_round in [false, true] {
-        let share = match last_round {
-            false => wanted.limit.div_ceil(queues.len().max(1)),
-            true => wanted.limit,
-        };
         for queue in &mut queues {
+            let share = match last_round {
+                false => wanted.order.share(&queue.name, &names, wanted.limit),
+                true => wanted.limit,
+            };
             let cap = wanted.caps.get(&queue.name).copied().unwrap_or(usize::MAX);
             let room = (wanted.limit - answer.jobs.len())
                 .min(share)
@@ -126,7 +127,7 @@ impl<'a> Look<'a> {
             names = self.queues_with_jobs()?;
         }
         names.retain(|name| !self.stopped_queues.contains(name.as_str()));
-        if !names.is_empty() {
+        if !names.is_empty() && self.wanted.order != QueueOrder::Strict {
             let first = turn % names.len();
             names.rotate_left(first);
         }
