@@ -1,6 +1,7 @@
 //! One attempt: the handler under its timeout, with panics and cancels turned into verdicts.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -23,8 +24,18 @@ pub(super) enum Order {
     Drop,
 }
 
-/// An attempt's end: a verdict, or nothing when the lease is lost.
-pub(super) type Ended = (Arc<ClaimedJob>, Option<Settlement>);
+/// An attempt's end.
+pub(super) struct Ended {
+    pub(super) job: Arc<ClaimedJob>,
+    /// The verdict, or nothing when the lease is lost.
+    pub(super) settlement: Option<Settlement>,
+    /// Whether the handler completed the job in a transaction of its own: if that was committed, the
+    /// verdict will be refused, and nothing is lost.
+    pub(super) completed: bool,
+}
+
+/// What counts when a transaction with the completion was not committed after all.
+const NOT_COMMITTED: &str = "the transaction of complete_in was not committed";
 
 pub(super) struct Attempt {
     pub(super) job: Arc<ClaimedJob>,
@@ -47,8 +58,10 @@ impl Attempt {
             mut orders,
             ended,
         } = self;
+        let completed = Arc::new(AtomicBool::new(false));
         let verdict = {
-            let attempt = attempt(&job, &*handler, &worker, &*engine, &clock);
+            let cx = || Context::new(Arc::clone(&job), clock.clone(), Arc::clone(&completed));
+            let attempt = attempt(&job, &*handler, &worker, &*engine, cx);
             tokio::select! {
                 biased;
                 (verdict, started_at) = attempt => verdict.map(|verdict| (verdict, started_at)),
@@ -67,7 +80,11 @@ impl Attempt {
             started_at,
         });
         // Without a listener the worker is gone, and its lease will tell the others.
-        let _ = ended.send((job, settlement));
+        let _ = ended.send(Ended {
+            job,
+            settlement,
+            completed: completed.load(Ordering::Relaxed),
+        });
     }
 }
 
@@ -76,7 +93,7 @@ async fn attempt(
     handler: &dyn Handler,
     worker: &WorkerId,
     engine: &dyn Engine,
-    clock: &Clock,
+    context: impl FnOnce() -> Context,
 ) -> (Option<Verdict>, Option<Timestamp>) {
     if job.suspect
         && let Err(why) = engine.start_suspect(worker, job.id, job.token).await
@@ -84,8 +101,8 @@ async fn attempt(
         tracing::warn!(job = %job.id, %why, "a suspect job was not started");
         return (Some(Verdict::Release), None);
     }
-    let started_at = clock.now();
-    let cx = Context::new(Arc::clone(job), clock.clone());
+    let cx = context();
+    let clock = cx.clock();
     let run = task::catch(handler.run(&cx));
     let failed = |kind, message: &str| {
         let now = clock.now();
@@ -101,7 +118,13 @@ async fn attempt(
             if let Outcome::Retry { error, .. } | Outcome::Fail(error) = &outcome {
                 tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, error, "attempt failed");
             }
-            verdict(job, outcome, clock.now())
+            match outcome {
+                // Refused if the transaction was committed: then the job has ended already.
+                Outcome::Done | Outcome::NotNeeded if cx.completed() => {
+                    failed(ErrorKind::Error, NOT_COMMITTED)
+                }
+                outcome => verdict(job, outcome, clock.now()),
+            }
         }
         Some(Err(panic)) => {
             tracing::error!(job = %job.id, kind = %job.kind, attempt = job.attempt, panic, "handler panicked");
@@ -113,5 +136,5 @@ async fn attempt(
             failed(ErrorKind::Timeout, &format!("ran longer than {limit}"))
         }
     };
-    (Some(verdict), Some(started_at))
+    (Some(verdict), Some(cx.started_at()))
 }
