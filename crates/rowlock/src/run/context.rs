@@ -42,6 +42,10 @@ impl Context {
     }
 
     pub(super) fn completed(&self) -> bool {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("settle.uncommitted") {
+            return false;
+        }
         self.completed.load(Ordering::Relaxed)
     }
 
