@@ -19,6 +19,10 @@ pub fn trials() -> Vec<Trial> {
             completing_outside_a_transaction_is_refused,
         ),
         plain(
+            "a_transaction_that_sqlx_does_not_know_is_refused_with_the_remedy",
+            a_transaction_that_sqlx_does_not_know_is_refused_with_the_remedy,
+        ),
+        plain(
             "every_form_of_a_connection_stages",
             every_form_of_a_connection_stages,
         ),
@@ -65,6 +69,20 @@ fn completing_outside_a_transaction_is_refused() {
     assert_eq!(runtime.block_on(file.job(id)).state, JobState::Completed);
 }
 
+fn a_transaction_that_sqlx_does_not_know_is_refused_with_the_remedy() {
+    let file = File::new();
+    let refused = crate::runtime().block_on(async {
+        let mut connection = sqlx::SqliteConnection::connect(&file.url()).await.unwrap();
+        let begin = sqlx::raw_sql("BEGIN IMMEDIATE");
+        begin.execute(&mut connection).await.unwrap();
+        rowlock::enqueue(&mut connection, &job()).await
+    });
+    let Err(Error::Invalid(why)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(why.contains("begin_with"), "{why}");
+}
+
 fn every_form_of_a_connection_stages() {
     let file = File::new();
     let job = job();
@@ -84,7 +102,7 @@ fn every_form_of_a_connection_stages() {
     crate::runtime().block_on(async {
         let rowlock = file.open();
         rowlock::enqueue(&rowlock, &job).await.unwrap();
-        rowlock::enqueue_many(&rowlock, &[job.clone()])
+        rowlock::enqueue_many(&rowlock, std::slice::from_ref(&job))
             .await
             .unwrap();
         let mut sqlx = sqlx::SqliteConnection::connect(&file.url()).await.unwrap();

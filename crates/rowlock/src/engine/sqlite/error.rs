@@ -31,6 +31,12 @@ pub(crate) fn map_sqlx(why: sqlx::Error, doing: &str) -> Error {
             _ => Error::Bug(format!("{doing}: {why}")),
         };
     };
+    if error.message().contains("transaction within a transaction") {
+        return Error::invalid(
+            "the connection is in a transaction that sqlx doesn't know of: begin it with begin() or \
+             begin_with(\"BEGIN IMMEDIATE\")",
+        );
+    }
     let code = error.code().and_then(|code| code.parse().ok());
     sort(
         ffi::Error::new(code.unwrap_or_default()),
