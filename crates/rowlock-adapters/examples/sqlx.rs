@@ -53,12 +53,13 @@ pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
     migrate_up(&Address::parse(url)?, &Clock::system())?; // or: rowlock migrate up --url sqlite:app.db
     let rowlock = Rowlock::open(url)?;
     let pool = SqlitePool::connect(url).await?;
-    let table = "CREATE TABLE IF NOT EXISTS databases (id INTEGER PRIMARY KEY, state TEXT)";
-    sqlx::query(table).execute(&pool).await?;
+    let table = "DROP TABLE IF EXISTS databases;
+                 CREATE TABLE databases (id INTEGER PRIMARY KEY, state TEXT)";
+    sqlx::raw_sql(table).execute(&pool).await?;
 
     let id = 7;
     let mut tx = pool.begin().await?;
-    sqlx::query("INSERT OR REPLACE INTO databases (id, state) VALUES ($1, 'pending')")
+    sqlx::query("INSERT INTO databases (id, state) VALUES ($1, 'pending')")
         .bind(id)
         .execute(&mut *tx)
         .await?;

@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         plain("the_example_with_sqlx_runs", || run("sqlx")),
         plain("the_example_with_diesel_runs", || run("diesel")),
         plain("the_example_with_rusqlite_runs", || run("rusqlite")),
+        plain("the_readme_shows_the_example", the_readme_shows_the_example),
     ]
 }
 
@@ -60,4 +61,24 @@ fn run(name: &str) {
         )
         .unwrap();
     assert_eq!(found, ("ready".to_owned(), "completed".to_owned()));
+}
+
+/// Code without layout: no comments, no white space, no commas.
+fn bare(code: &str) -> String {
+    let lines = code.lines().map(|line| match line.split_once("//") {
+        Some((code, _)) => code,
+        None => line,
+    });
+    let layout = |letter: char| letter.is_whitespace() || letter == ',';
+    lines.collect::<String>().replace(layout, "")
+}
+
+fn the_readme_shows_the_example() {
+    let readme = std::fs::read_to_string(rowlock_testbed::repository().join("README.md")).unwrap();
+    let (_, rest) = readme.split_once("```rust\n").unwrap();
+    let (block, _) = rest.split_once("```").unwrap();
+    let example = bare(include_str!("../../examples/sqlx.rs"));
+    for part in block.split("\n\n") {
+        assert!(example.contains(&bare(part)), "not in the example:\n{part}");
+    }
 }
