@@ -78,6 +78,14 @@ impl Error {
         }
     }
 
+    /// The same error for a job of a batch.
+    pub(crate) fn at(self, index: usize) -> Self {
+        match self {
+            Self::Invalid(why) => Self::InvalidAt { index, why },
+            other => other,
+        }
+    }
+
     /// Whether the same call may succeed later without anybody changing anything.
     #[must_use]
     pub fn is_transient(&self) -> bool {

@@ -98,10 +98,10 @@ pub const TABLE: &[Metric] = &[
     metric(RUN, Type::Seconds, &["kind"], "how long a handler ran"),
     metric(CLAIMS, Type::Counter, &[], "rounds of asking the store for jobs"),
     metric(CLAIMED, Type::Counter, &[], "jobs that those rounds brought"),
-    metric(ATTEMPTS, Type::Counter, &["kind", "outcome"], "attempts that ended, by the verdict handed in: done, not_needed, retry, snooze, fail, cancelled, release, sent, or dropped after a lost lease"),
+    metric(ATTEMPTS, Type::Counter, &["kind", "outcome"], "attempts that ended, by the verdict handed in: done, not_needed, retry, snooze, fail, cancelled, release, sent, completed_in (in a transaction of the handler), or dropped after a lost lease"),
     metric(RETRIES, Type::Counter, &["kind"], "attempts that failed and will be repeated"),
     metric(ACKS, Type::Sizes, &[], "verdicts written together"),
-    metric(SETTLED, Type::Counter, &["answer"], "verdicts by the store's answer: accepted or lease_lost"),
+    metric(SETTLED, Type::Counter, &["answer"], "verdicts by the store's answer: accepted or lease_lost (which is also the answer after a committed complete_in)"),
     metric(LEASES_LOST, Type::Counter, &[], "times this worker was given up by others and began anew"),
     metric(BEATS_FAILED, Type::Counter, &[], "heartbeats that were not answered"),
     metric(DEAD_WORKERS, Type::Counter, &[], "silent workers that this process gave up"),
@@ -150,8 +150,11 @@ pub(crate) fn ran(job: &ClaimedJob, time: Duration) {
 }
 
 /// An attempt has ended, with a verdict unless the lease was lost.
-pub(crate) fn ended(job: &ClaimedJob, settlement: Option<&Settlement>) {
+///
+/// `completed` says that its handler finished it in a transaction of its own.
+pub(crate) fn ended(job: &ClaimedJob, settlement: Option<&Settlement>, completed: bool) {
     let outcome = match settlement.map(|settlement| &settlement.verdict) {
+        _ if completed => "completed_in",
         None => "dropped",
         Some(Verdict::Done) => "done",
         Some(Verdict::NotNeeded) => "not_needed",

@@ -38,9 +38,8 @@ pub use error::Error;
 pub use job::{Enqueueable, Job, JobId, JobState, Kind, Name, NewJob, Payload, Record};
 pub use run::{Context, Cx, Failure, Handler, Worker};
 pub use settle::Outcome::{self, Cancel, Done, Fail, NotNeeded, Retry, Snooze};
-pub use stage::{Enqueued, Status};
-#[cfg(feature = "sqlite")]
-pub use stage::{enqueue_blocking, enqueue_many_blocking};
+pub use stage::{Enqueued, Stage, StageBlocking, Status};
+pub use stage::{enqueue, enqueue_blocking, enqueue_many, enqueue_many_blocking};
 pub use store::Rowlock;
 
 /// What a handler returns: an [`Outcome`], or any error, which means "try again later".

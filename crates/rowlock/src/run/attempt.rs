@@ -1,6 +1,7 @@
 //! One attempt: the handler under its timeout, with panics and cancels turned into verdicts.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -25,8 +26,18 @@ pub(super) enum Order {
     Drop,
 }
 
-/// An attempt's end: a verdict, or nothing when the lease is lost.
-pub(super) type Ended = (Arc<ClaimedJob>, Option<Settlement>);
+/// An attempt's end.
+pub(super) struct Ended {
+    pub(super) job: Arc<ClaimedJob>,
+    /// The verdict, or nothing when the lease is lost.
+    pub(super) settlement: Option<Settlement>,
+    /// Whether the handler completed the job in a transaction of its own: if that was committed, the
+    /// verdict will be refused, and nothing is lost.
+    pub(super) completed: bool,
+}
+
+/// What counts when a transaction with the completion was not committed after all.
+const NOT_COMMITTED: &str = "the transaction of complete_in was not committed";
 
 pub(super) struct Attempt {
     pub(super) job: Arc<ClaimedJob>,
@@ -49,8 +60,10 @@ impl Attempt {
             mut orders,
             ended,
         } = self;
+        let completed = Arc::new(AtomicBool::new(false));
         let verdict = {
-            let attempt = attempt(&job, &*handler, &worker, &*engine, &clock);
+            let cx = || Context::new(Arc::clone(&job), clock.clone(), Arc::clone(&completed));
+            let attempt = attempt(&job, &*handler, &worker, &*engine, cx);
             tokio::select! {
                 biased;
                 (verdict, started_at) = attempt => verdict.map(|verdict| (verdict, started_at)),
@@ -68,9 +81,14 @@ impl Attempt {
             verdict,
             started_at,
         });
-        event::ended(&job, settlement.as_ref());
+        let completed = completed.load(Ordering::Relaxed);
+        event::ended(&job, settlement.as_ref(), completed);
         // Without a listener the worker is gone, and its lease will tell the others.
-        let _ = ended.send((job, settlement));
+        let _ = ended.send(Ended {
+            job,
+            settlement,
+            completed,
+        });
     }
 }
 
@@ -79,7 +97,7 @@ async fn attempt(
     handler: &dyn Handler,
     worker: &WorkerId,
     engine: &dyn Engine,
-    clock: &Clock,
+    context: impl FnOnce() -> Context,
 ) -> (Option<Verdict>, Option<Timestamp>) {
     if job.suspect
         && let Err(why) = engine.start_suspect(worker, job.id, job.token).await
@@ -87,9 +105,10 @@ async fn attempt(
         tracing::warn!(job = %job.id, %why, "a suspect job was not started");
         return (Some(Verdict::Release), None);
     }
+    let cx = context();
+    let clock = cx.clock();
     let (started_at, since) = (clock.now(), clock.elapsed());
     event::began(job, started_at);
-    let cx = Context::new(Arc::clone(job), clock.clone());
     let span = tracing::info_span!(
         "rowlock.run",
         job = %job.id,
@@ -114,7 +133,13 @@ async fn attempt(
             if let Outcome::Retry { error, .. } | Outcome::Fail(error) = &outcome {
                 tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, error, "attempt failed");
             }
-            verdict(job, outcome, clock.now())
+            match outcome {
+                // Refused if the transaction was committed: then the job has ended already.
+                Outcome::Done | Outcome::NotNeeded if cx.completed() => {
+                    failed(ErrorKind::Error, NOT_COMMITTED)
+                }
+                outcome => verdict(job, outcome, clock.now()),
+            }
         }
         Some(Err(panic)) => {
             tracing::error!(job = %job.id, kind = %job.kind, attempt = job.attempt, panic, "handler panicked");
@@ -126,5 +151,5 @@ async fn attempt(
             failed(ErrorKind::Timeout, &format!("ran longer than {limit}"))
         }
     };
-    (Some(verdict), Some(started_at))
+    (Some(verdict), Some(cx.started_at()))
 }

@@ -1,13 +1,13 @@
 //! The jobs of this process: claimed and ready, or running.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::attempt::Order;
+use super::attempt::{Ended, Order};
 use crate::claim::ClaimedJob;
-use crate::job::{JobId, Name};
+use crate::job::{JobId, Name, Token};
 
 /// Ready jobs best first, running jobs by id, and how many of each queue.
 #[derive(Debug, Default)]
@@ -15,6 +15,8 @@ pub(super) struct Local {
     ready: BTreeMap<Place, Arc<ClaimedJob>>,
     running: HashMap<JobId, Running>,
     settling: usize,
+    /// Of these, the ones that their handlers completed in a transaction of their own.
+    completed: HashSet<(JobId, Token)>,
 }
 
 /// The order of ready jobs: higher priority, then due earlier, then smaller id.
@@ -57,13 +59,22 @@ impl Local {
     }
 
     /// A running job has ended; its verdict, if it has one, is on its way.
-    pub(super) fn ended(&mut self, job: &ClaimedJob, settles: bool) {
+    pub(super) fn ended(&mut self, ended: &Ended) {
+        let job = &ended.job;
         // The same job may run again under another claim by the time its dropped attempt reports.
         let is_current = |running: &Running| running.job.token == job.token;
         if self.running.get(&job.id).is_some_and(is_current) {
             self.running.remove(&job.id);
         }
-        self.settling += usize::from(settles);
+        self.settling += usize::from(ended.settlement.is_some());
+        if ended.completed && ended.settlement.is_some() {
+            self.completed.insert((job.id, job.token));
+        }
+    }
+
+    /// Whether a job whose verdict was answered had been completed by its handler.
+    pub(super) fn completed(&mut self, id: JobId, token: Token) -> bool {
+        self.completed.remove(&(id, token))
     }
 
     /// A verdict was answered.
@@ -114,6 +125,7 @@ impl Local {
         self.ready.clear();
         self.running.clear();
         self.settling = 0;
+        self.completed.clear();
     }
 
     pub(super) fn running(&self) -> usize {

@@ -166,7 +166,7 @@ impl Shift {
                 Some(ended) = endings.recv() => {
                     let mut next = Some(ended);
                     while let Some(ended) = next {
-                        if self.makes_room(&ended.0) {
+                        if self.makes_room(&ended.job) {
                             look = Look::Now;
                         }
                         self.end(settling, ended);
@@ -219,7 +219,11 @@ impl Shift {
                 tracing::error!(job = %job.id, kind = %job.kind, "claimed a kind without a handler");
                 let back = settlement(&job, Verdict::Release);
                 // The receiver lives as long as this shift.
-                let _ = self.ended.send((job, Some(back)));
+                let _ = self.ended.send(Ended {
+                    job,
+                    settlement: Some(back),
+                    completed: false,
+                });
                 continue;
             };
             let (orders, inbox) = oneshot::channel();
@@ -333,10 +337,10 @@ impl Shift {
         job.suspect || self.options.queue_concurrency.contains_key(&job.queue)
     }
 
-    fn end(&mut self, settling: &Group, (job, settlement): Ended) {
-        self.local.ended(&job, settlement.is_some());
+    fn end(&mut self, settling: &Group, ended: Ended) {
+        self.local.ended(&ended);
         self.ahead.finished(self.clock.elapsed(), 1);
-        if let Some(settlement) = settlement {
+        if let Some(settlement) = ended.settlement {
             settling.push(settlement);
         }
     }
@@ -345,7 +349,12 @@ impl Shift {
         self.local.settled(answers.len());
         for (id, token, settled) in answers {
             self.held.settled(*token);
+            let completed = self.local.completed(*id, *token);
             match settled {
+                Settled::LeaseLost if completed => {
+                    self.tally.settled += 1;
+                    tracing::debug!(job = %id, "settled in a transaction of its handler");
+                }
                 Settled::Accepted => {
                     self.tally.settled += 1;
                     tracing::debug!(job = %id, "settled");

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Context, Handler};
+use crate::error::Error;
 use crate::job::Job;
-use crate::settle::Outcome;
+use crate::settle::{Complete, CompleteBlocking, Outcome};
 
 /// Why a handler couldn't finish: any error at all, turned into its words. It means: try again later.
 #[derive(Debug)]
@@ -61,6 +62,22 @@ impl<S> Cx<S> {
     #[must_use]
     pub fn state(&self) -> &S {
         &self.state
+    }
+
+    /// Completes the job inside the handler's own transaction, see [`Context::complete_in`].
+    ///
+    /// # Errors
+    /// As [`Context::complete_in`].
+    pub async fn complete_in(&self, tx: impl Complete) -> Result<(), Error> {
+        self.attempt.complete_in(tx).await
+    }
+
+    /// [`complete_in`](Self::complete_in) by a call that blocks.
+    ///
+    /// # Errors
+    /// As [`Context::complete_in_blocking`].
+    pub fn complete_in_blocking(&self, tx: impl CompleteBlocking) -> Result<(), Error> {
+        self.attempt.complete_in_blocking(tx)
     }
 }
 

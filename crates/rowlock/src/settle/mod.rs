@@ -3,8 +3,10 @@
 //! In: an [`Outcome`]. Out: a [`Verdict`] under the claim's token, applied by the engine or refused
 //! as lost. A crash before the commit means that the job runs again.
 
+mod complete;
 mod group;
 
+pub use complete::{Complete, CompleteBlocking, Completion};
 pub use group::Group;
 
 use std::time::Duration;

@@ -3,15 +3,21 @@
 //! In: a checked [`NewJob`](crate::NewJob). Out: [`Enqueued`], once the statement has run. A crash
 //! before the commit leaves nothing; a crash after it leaves a job that somebody will run.
 
+#[cfg(feature = "diesel-sqlite")]
+mod diesel;
+mod enqueue;
 #[cfg(feature = "sqlite")]
 mod rusqlite;
+#[cfg(feature = "sqlx-sqlite")]
+mod sqlx;
 
-#[cfg(feature = "sqlite")]
-pub use self::rusqlite::{enqueue_blocking, enqueue_many_blocking};
+pub use self::enqueue::{enqueue, enqueue_blocking, enqueue_many, enqueue_many_blocking};
 
 use serde::Serialize;
 
-use crate::job::JobId;
+use crate::error::Result;
+use crate::job::{JobId, NewJob};
+use crate::store::Rowlock;
 
 /// What became of an enqueue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -47,4 +53,31 @@ pub struct Enqueued {
     pub id: Option<JobId>,
     /// What became of it.
     pub status: Status,
+}
+
+/// What jobs can be staged on without blocking: a transaction or a connection of sqlx's (feature
+/// `sqlx-sqlite`), or a [`Rowlock`], which stages in a transaction of its own.
+///
+/// A wrapper of your own can have it by handing the jobs on.
+pub trait Stage: Send + Sized {
+    /// Stages jobs in the transaction this is in, or in one of its own: all of them or none.
+    fn stage(self, jobs: &[NewJob]) -> impl Future<Output = Result<Vec<Enqueued>>> + Send;
+}
+
+/// What jobs can be staged on by a call that blocks: a connection, transaction or savepoint of
+/// rusqlite's, or a connection of diesel's (feature `diesel-sqlite`).
+///
+/// A wrapper of your own can have it by handing the jobs on.
+pub trait StageBlocking: Sized {
+    /// Stages jobs in the transaction this is in, or in one of its own: all of them or none.
+    ///
+    /// # Errors
+    /// As [`enqueue_blocking`].
+    fn stage_blocking(self, jobs: &[NewJob]) -> Result<Vec<Enqueued>>;
+}
+
+impl Stage for &Rowlock {
+    async fn stage(self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+        self.enqueue_many(jobs.to_vec()).await
+    }
 }

@@ -1,67 +1,48 @@
-//! Staging on a connection of the caller's: the job commits with the caller's own rows, or neither.
+//! Staging through rusqlite.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Savepoint, Transaction};
 
-use super::Enqueued;
+use super::{Enqueued, StageBlocking};
 use crate::clock::Clock;
 use crate::engine::sqlite::error::map;
-use crate::engine::sqlite::stage::{check_main, stage};
-use crate::error::{Error, Result};
-use crate::job::{Enqueueable, NewJob};
+use crate::engine::sqlite::stage::{self, check_main};
+use crate::error::Result;
+use crate::job::NewJob;
 
-/// Stages a job in the transaction that `connection` is in, or in one of its own.
-///
-/// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let dir = tempfile::tempdir()?;
-/// # let path = dir.path().join("app.db");
-/// # let address = rowlock::engine::sqlite::Address::parse(&format!("sqlite:{}", path.display()))?;
-/// # rowlock::engine::sqlite::migrate_up(&address, &rowlock::Clock::system())?;
-/// use rowlock::NewJob;
-///
-/// let mut connection = rusqlite::Connection::open(path)?;
-/// connection.execute_batch("CREATE TABLE users (name TEXT)")?;
-/// let tx = connection.transaction()?;
-/// tx.execute("INSERT INTO users VALUES ('ada')", [])?;
-/// rowlock::enqueue_blocking(&tx, &NewJob::new("welcome")?)?;
-/// tx.commit()?; // both, or neither
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// [`Error::Invalid`] for a payload that lacks a key field, [`Error::Schema`] when the connection's
-/// main database has no rowlock tables, [`Error::Unavailable`] when it is locked.
-pub fn enqueue_blocking(connection: &Connection, job: &impl Enqueueable) -> Result<Enqueued> {
-    let job = job.new_job()?;
-    let answers = enqueue_many_blocking(connection, std::slice::from_ref(&job));
-    answers
-        .map_err(Error::alone)?
-        .pop()
-        .ok_or_else(|| Error::Bug("an enqueue had no answer".to_owned()))
+impl StageBlocking for &Connection {
+    fn stage_blocking(self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+        let batch = |text| self.execute_batch(text).map_err(|why| map(why, "stage"));
+        batch(stage::SAVEPOINT)?;
+        let staged = stage::stage(self, jobs, Clock::system().now());
+        // After the write: a transaction that has only read may not become a writer.
+        let staged = check_main(self).and(staged);
+        let end = stage::end(staged.is_ok());
+        #[cfg(feature = "test-hooks")]
+        let end = match crate::hooks::switched_off("stage.callers_transaction") {
+            true => "RELEASE rowlock_stage; COMMIT; BEGIN",
+            false => end,
+        };
+        let ended = batch(end);
+        staged.and_then(|answers| ended.map(|()| answers))
+    }
 }
 
-/// Stages jobs as [`enqueue_blocking`] does one: all of them or none.
-///
-/// # Errors
-/// As [`enqueue_blocking`].
-pub fn enqueue_many_blocking(connection: &Connection, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
-    check_main(connection)?;
-    connection
-        .execute_batch("SAVEPOINT rowlock_stage")
-        .map_err(|why| map(why, "stage"))?;
-    let staged = stage(connection, jobs, Clock::system().now());
-    let end = match staged {
-        Ok(_) => "RELEASE rowlock_stage",
-        Err(_) => "ROLLBACK TO rowlock_stage; RELEASE rowlock_stage",
-    };
-    #[cfg(feature = "test-hooks")]
-    let end = match crate::hooks::switched_off("stage.callers_transaction") {
-        true => "RELEASE rowlock_stage; COMMIT; BEGIN",
-        false => end,
-    };
-    let ended = connection
-        .execute_batch(end)
-        .map_err(|why| map(why, "stage"));
-    staged.and_then(|answers| ended.map(|()| answers))
+/// Whatever leads to a connection.
+macro_rules! through_its_connection {
+    ($($on:ty),*) => {$(
+        impl StageBlocking for $on {
+            fn stage_blocking(self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+                let connection: &Connection = self;
+                connection.stage_blocking(jobs)
+            }
+        }
+    )*};
 }
+
+through_its_connection!(
+    &mut Connection,
+    &Transaction<'_>,
+    &mut Transaction<'_>,
+    &Savepoint<'_>,
+    &mut Savepoint<'_>
+);

@@ -94,16 +94,20 @@ pub async fn an_unknown_kind_is_never_claimed(world: World) {
 pub async fn a_hundred_thousand_unknown_jobs_cost_a_claim_nothing(world: World) {
     let site = world.open();
     let worker = site.join().await;
+    // The steps of the whole process: other cases can only add to them, so the least counts.
     let cost = async || {
-        site.stage_many("known", 20).await;
-        let before = world.home.steps();
-        let claimed = site.claim(&worker, &["known"], 20).await;
-        let cost = world.home.steps() - before;
-        assert_eq!(claimed.len(), 20);
-        for job in &claimed {
-            site.settle(job, rowlock::settle::Verdict::Done).await;
+        let mut least = u64::MAX;
+        for _ in 0..10 {
+            site.stage_many("known", 20).await;
+            let before = world.home.steps();
+            let claimed = site.claim(&worker, &["known"], 20).await;
+            least = least.min(world.home.steps() - before);
+            assert_eq!(claimed.len(), 20);
+            for job in &claimed {
+                site.settle(job, rowlock::settle::Verdict::Done).await;
+            }
         }
-        cost
+        least
     };
     let alone = cost().await;
     site.stage_many("unknown", 50_000).await;

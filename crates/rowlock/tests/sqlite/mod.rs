@@ -1,5 +1,6 @@
 //! What only SQLite has: the application's own file, the schema, threads.
 
+mod complete;
 mod golden;
 pub mod home;
 mod own_file;
@@ -34,6 +35,14 @@ pub fn trials() -> Vec<Trial> {
         plain(
             "sqlite_file::a_row_written_by_hand_stops_nobody",
             own_file::a_row_written_by_hand_stops_nobody,
+        ),
+        plain(
+            "sqlite_complete::an_effect_that_was_rolled_back_is_tried_again",
+            complete::an_effect_that_was_rolled_back_is_tried_again,
+        ),
+        plain(
+            "sqlite_complete::a_late_completion_is_refused",
+            complete::a_late_completion_is_refused,
         ),
         plain("sqlite_schema::is_as_recorded", golden::is_as_recorded),
         plain(

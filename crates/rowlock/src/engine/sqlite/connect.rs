@@ -132,8 +132,7 @@ const STATEMENTS: usize = 64;
 /// Opens a connection that leaves the file as it is, in particular its journal mode.
 fn look(address: &Address) -> Result<Connection> {
     let mut connection = connect(address, Create::No)?;
-    connection
-        .busy_handler(Some(wait_for_lock))
+    be_patient(&mut connection)
         .map_err(|why| in_file(map(why, "opening the database"), address))?;
     Ok(connection)
 }
@@ -161,8 +160,13 @@ fn connect(address: &Address, create: Create) -> Result<Connection> {
         .map_err(|why| in_file(map(why, "opening the database"), address))
 }
 
+/// The newer drivers of our range want the connection for themselves here.
+fn be_patient(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(wait_for_lock))
+}
+
 fn settings(connection: &mut Connection, address: &Address) -> rusqlite::Result<()> {
-    connection.busy_handler(Some(wait_for_lock))?;
+    be_patient(connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Plans don't depend on bound values: without this SQLite prepares a statement anew whenever a
     // value changes that could matter to a plan. It made a drain four times slower.

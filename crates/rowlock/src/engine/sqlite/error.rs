@@ -1,6 +1,6 @@
-//! SQLite's codes, sorted by remedy. The only place that knows them.
+//! SQLite's codes, sorted by remedy. The only place that knows them, whichever driver met them.
 
-use rusqlite::ffi::ErrorCode;
+use rusqlite::ffi::{self, ErrorCode};
 
 use crate::error::Error;
 
@@ -9,23 +9,77 @@ const BUSY_SNAPSHOT: i32 = 517;
 
 /// Turns a driver's error into ours; `doing` says what was tried.
 pub(crate) fn map(why: rusqlite::Error, doing: &str) -> Error {
-    let Some(code) = why.sqlite_error_code() else {
+    let Some(error) = why.sqlite_error().copied() else {
         return Error::Bug(format!("{doing}: {why}"));
     };
     let text = match &why {
         rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),
         other => other.to_string(),
     };
-    match code {
-        _ if why
-            .sqlite_error()
-            .is_some_and(|error| error.extended_code == BUSY_SNAPSHOT) =>
-        {
-            Error::Unavailable(format!(
-                "somebody wrote after this transaction had read ({doing}): roll back and try again, \
-                 and begin with BEGIN IMMEDIATE"
-            ))
-        }
+    sort(error, &text, doing)
+}
+
+/// The same for sqlx.
+#[cfg(feature = "sqlx-sqlite")]
+pub(crate) fn map_sqlx(why: sqlx::Error, doing: &str) -> Error {
+    let Some(error) = why.as_database_error() else {
+        return match why {
+            sqlx::Error::PoolTimedOut => Error::Unavailable(format!("{why} ({doing})")),
+            sqlx::Error::Io(_) | sqlx::Error::PoolClosed => {
+                Error::Unreachable(format!("{why} ({doing})"))
+            }
+            _ => Error::Bug(format!("{doing}: {why}")),
+        };
+    };
+    if error.message().contains("transaction within a transaction") {
+        return Error::invalid(
+            "the connection is in a transaction that sqlx doesn't know of: begin it with begin() or \
+             begin_with(\"BEGIN IMMEDIATE\")",
+        );
+    }
+    let code = error.code().and_then(|code| code.parse().ok());
+    sort(
+        ffi::Error::new(code.unwrap_or_default()),
+        error.message(),
+        doing,
+    )
+}
+
+/// The same for diesel, which tells SQLite's words and keeps its code to itself.
+#[cfg(feature = "diesel-sqlite")]
+pub(crate) fn map_diesel(why: &diesel::result::Error, doing: &str) -> Error {
+    let diesel::result::Error::DatabaseError(_, error) = why else {
+        return Error::Bug(format!("{doing}: {why}"));
+    };
+    let text = error.message();
+    let code = WORDS
+        .iter()
+        .find(|(words, _)| text.starts_with(words))
+        .map_or(ffi::SQLITE_ERROR, |(_, code)| *code);
+    sort(ffi::Error::new(code), text, doing)
+}
+
+/// What SQLite says for a code, and our own refusals.
+#[cfg(feature = "diesel-sqlite")]
+const WORDS: &[(&str, i32)] = &[
+    ("database is locked", ffi::SQLITE_BUSY),
+    ("database table is locked", ffi::SQLITE_LOCKED),
+    ("database or disk is full", ffi::SQLITE_FULL),
+    ("file is not a database", ffi::SQLITE_NOTADB),
+    ("database disk image is malformed", ffi::SQLITE_CORRUPT),
+    ("attempt to write a readonly database", ffi::SQLITE_READONLY),
+    ("unable to open database file", ffi::SQLITE_CANTOPEN),
+    ("access permission denied", ffi::SQLITE_PERM),
+    ("disk I/O error", ffi::SQLITE_IOERR),
+    ("rowlock: ", ffi::SQLITE_CONSTRAINT),
+];
+
+fn sort(error: ffi::Error, text: &str, doing: &str) -> Error {
+    match error.code {
+        _ if error.extended_code == BUSY_SNAPSHOT => Error::Unavailable(format!(
+            "somebody wrote after this transaction had read ({doing}): roll back and try again, \
+             and begin with BEGIN IMMEDIATE"
+        )),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Unavailable(format!(
             "another process has held the write lock for too long ({doing})"
         )),

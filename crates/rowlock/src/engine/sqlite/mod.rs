@@ -13,9 +13,14 @@ mod lease;
 mod migrate;
 mod operate;
 mod row;
-mod settle;
+pub(crate) mod settle;
 pub(crate) mod stage;
 pub(crate) mod statements;
+#[cfg(feature = "diesel-sqlite")]
+pub(crate) mod through_diesel;
+#[cfg(feature = "sqlx-sqlite")]
+pub(crate) mod through_sqlx;
+mod value;
 mod writer;
 
 pub use connect::{Address, Owner, Synchronous, owner};

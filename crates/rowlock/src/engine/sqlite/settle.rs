@@ -7,10 +7,14 @@ use super::error::map;
 use super::row;
 use super::stage::json;
 use super::statements::{Sql, sql};
+use super::value::Value;
 use crate::engine::Cancel;
 use crate::error::{Error, Result};
 use crate::job::{JobError, JobId, JobState};
-use crate::settle::{Settled, Settlement, Verdict};
+use crate::settle::{Completion, Settled, Settlement, Verdict};
+
+pub(super) const FINISH: Sql = sql!("settle_finish");
+pub(super) const FORGET: Sql = sql!("settle_forget");
 
 /// When a verdict is applied, and how many errors a job keeps; the oldest go first.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +68,7 @@ pub(super) fn finish(
 ) -> Result<bool> {
     let kept = execute(
         connection,
-        sql!("settle_finish"),
+        FINISH,
         params![
             settlement.id.0,
             settlement.token.get(),
@@ -84,9 +88,40 @@ pub(super) fn finish(
 fn forget(connection: &Connection, settlement: &Settlement) -> Result<bool> {
     execute(
         connection,
-        sql!("settle_forget"),
+        FORGET,
         params![settlement.id.0, settlement.token.get()],
     )
+}
+
+/// Ends a claimed job as done, in a transaction of the caller's. Whether the claim still held.
+pub(crate) fn complete(connection: &Connection, completion: &Completion) -> Result<bool> {
+    let values = rusqlite::params_from_iter(complete_values(completion));
+    Ok(execute(connection, FINISH, values)?
+        || execute(
+            connection,
+            FORGET,
+            rusqlite::params_from_iter(forget_values(completion)),
+        )?)
+}
+
+/// What `settle_finish.sql` takes when the work is done.
+pub(super) fn complete_values(completion: &Completion) -> [Value<'static>; 7] {
+    let started_at = completion.started_at.map(Timestamp::as_millisecond);
+    [
+        completion.id.0.into(),
+        completion.token.get().into(),
+        JobState::Completed.as_str().into(),
+        completion.now.as_millisecond().into(),
+        started_at.into(),
+        Value::Null,
+        // Without an error none has to go.
+        Value::Null,
+    ]
+}
+
+/// What `settle_forget.sql` takes.
+pub(super) fn forget_values(completion: &Completion) -> [Value<'static>; 2] {
+    [completion.id.0.into(), completion.token.get().into()]
 }
 
 /// Puts a job back to pending.

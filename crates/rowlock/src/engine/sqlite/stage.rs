@@ -3,14 +3,30 @@
 use std::sync::Once;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::error::map;
 use super::row;
-use super::statements::sql;
+use super::statements::{Sql, sql};
+use super::value::Value;
 use crate::error::{Error, Result};
 use crate::job::{JobId, NewJob};
 use crate::stage::{Enqueued, Status};
+
+pub(super) const STAGE: Sql = sql!("stage");
+pub(super) const STAGE_REFUSED: Sql = sql!("stage_refused");
+pub(super) const ATTACHED: Sql = sql!("attached");
+
+/// What is staged together stands or falls together, whatever else the transaction holds.
+pub(crate) const SAVEPOINT: &str = "SAVEPOINT rowlock_stage";
+
+/// Ends the savepoint.
+pub(crate) fn end(keep: bool) -> &'static str {
+    match keep {
+        true => "RELEASE rowlock_stage",
+        false => "ROLLBACK TO rowlock_stage; RELEASE rowlock_stage",
+    }
+}
 
 /// Stages jobs in the transaction that `connection` is in.
 pub(crate) fn stage(
@@ -18,65 +34,87 @@ pub(crate) fn stage(
     jobs: &[NewJob],
     now: Timestamp,
 ) -> Result<Vec<Enqueued>> {
-    let mut insert = sql!("stage").on(connection)?;
+    let mut insert = STAGE.on(connection)?;
     let mut answers = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.iter().enumerate() {
-        let declared = job.declared.as_deref();
-        let key_fields = declared.map(|kind| json(&kind.key)).transpose()?;
         let stored = insert
-            .query_row(
-                params![
-                    job.kind.as_str(),
-                    job.payload.as_str(),
-                    job.queue.as_ref().map(AsRef::as_ref),
-                    job.priority,
-                    job.due_at(now).as_millisecond(),
-                    job.max_attempts,
-                    job.unique_key,
-                    job.unique_until.map(|until| until.as_str()),
-                    json(&job.tags)?,
-                    job.trace_context,
-                    job.backoff.as_ref().map(json).transpose()?,
-                    now.as_millisecond(),
-                    declared.map(|kind| kind.queue.as_str()),
-                    declared.map(|kind| kind.priority),
-                    declared.map(|kind| kind.max_attempts),
-                    key_fields,
-                    declared.map(|kind| kind.unique_until.as_str()),
-                ],
-                |row| Ok((row.get(0)?, row.get::<_, bool>(1)?)),
-            )
+            .query_row(rusqlite::params_from_iter(values(job, now)?), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .optional()
-            .map_err(|why| map(why, "stage"))?;
+            .map_err(|why| map(why, STAGE.name))?;
         answers.push(match stored {
-            Some((id, held)) => Enqueued {
-                id: Some(JobId(id)),
-                status: if held { Status::Held } else { Status::Queued },
-            },
-            None => refused(connection, job, key_fields.as_deref(), index)?,
+            Some((id, held)) => taken(id, held),
+            None => {
+                let (missing, holder) = STAGE_REFUSED
+                    .on(connection)?
+                    .query_row(rusqlite::params_from_iter(refused_values(job)?), |row| {
+                        Ok((row::text(row, 0)?, row.get(1)?))
+                    })
+                    .map_err(|why| map(why, STAGE_REFUSED.name))?;
+                refused(job, index, missing, holder)?
+            }
         });
     }
     Ok(answers)
 }
 
-fn refused(
-    connection: &Connection,
+/// What `stage.sql` takes.
+pub(super) fn values(job: &NewJob, now: Timestamp) -> Result<[Value<'_>; 17]> {
+    let declared = job.declared.as_deref();
+    Ok([
+        job.kind.as_str().into(),
+        job.payload.as_str().into(),
+        job.queue.as_ref().map(AsRef::<str>::as_ref).into(),
+        job.priority.map(i64::from).into(),
+        job.due_at(now).as_millisecond().into(),
+        job.max_attempts.map(i64::from).into(),
+        job.unique_key.as_deref().into(),
+        job.unique_until.map(|until| until.as_str()).into(),
+        json(&job.tags)?.into(),
+        job.trace_context.as_deref().into(),
+        job.backoff.as_ref().map(json).transpose()?.into(),
+        now.as_millisecond().into(),
+        declared.map(|kind| kind.queue.as_str()).into(),
+        declared.map(|kind| i64::from(kind.priority)).into(),
+        declared.map(|kind| i64::from(kind.max_attempts)).into(),
+        key_fields(job)?.into(),
+        declared.map(|kind| kind.unique_until.as_str()).into(),
+    ])
+}
+
+/// What `stage_refused.sql` takes.
+pub(super) fn refused_values(job: &NewJob) -> Result<[Value<'_>; 4]> {
+    Ok([
+        job.kind.as_str().into(),
+        job.payload.as_str().into(),
+        job.unique_key.as_deref().into(),
+        key_fields(job)?.into(),
+    ])
+}
+
+fn key_fields(job: &NewJob) -> Result<Option<String>> {
+    job.declared
+        .as_deref()
+        .map(|kind| json(&kind.key))
+        .transpose()
+}
+
+/// The answer for a job that was stored.
+pub(super) fn taken(id: i64, held: bool) -> Enqueued {
+    Enqueued {
+        id: Some(JobId(id)),
+        status: if held { Status::Held } else { Status::Queued },
+    }
+}
+
+/// The answer for a job that wasn't, from what `stage_refused.sql` found.
+pub(super) fn refused(
     job: &NewJob,
-    key_fields: Option<&str>,
     index: usize,
+    missing: Option<String>,
+    holder: Option<i64>,
 ) -> Result<Enqueued> {
-    let (missing, holder) = sql!("stage_refused")
-        .on(connection)?
-        .query_row(
-            params![
-                job.kind.as_str(),
-                job.payload.as_str(),
-                job.unique_key,
-                key_fields
-            ],
-            |row| Ok((row::text(row, 0)?, row.get::<_, Option<i64>>(1)?)),
-        )
-        .map_err(|why| map(why, "stage_refused"))?;
     if let Some(field) = missing {
         return Err(Error::InvalidAt {
             index,
@@ -102,10 +140,15 @@ const FULL: i64 = 2;
 
 /// A commit over attached files is not atomic in WAL mode, so only the main database will do.
 pub(crate) fn check_main(connection: &Connection) -> Result<()> {
-    let (ours, synchronous): (bool, i64) = sql!("attached")
+    let (ours, synchronous) = ATTACHED
         .on(connection)?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .map_err(|why| map(why, "looking at the main database"))?;
+        .map_err(|why| map(why, ATTACHED.name))?;
+    judge_main(ours, synchronous)
+}
+
+/// Judges what `attached.sql` found.
+pub(super) fn judge_main(ours: bool, synchronous: i64) -> Result<()> {
     if !ours {
         return Err(Error::Schema(
             "the connection's main database has no rowlock tables, so a job can't share its \

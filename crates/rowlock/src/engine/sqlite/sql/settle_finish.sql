@@ -7,7 +7,7 @@
 -- moves: expire processing -> cancelled
 -- differs: the history's trigger takes the row out of rowlock_job
 -- ?1 id ?2 token ?3 state ?4 now ?5 started_at ?6 error or NULL ?7 errors kept
-INSERT INTO rowlock_history
+INSERT INTO main.rowlock_history
     (id, kind, queue, priority, state, attempt, max_attempts, scheduled_at, created_at, started_at,
      finished_at, expires_at, unique_key, unique_until, tags, trace_context, backoff, errors, payload)
 SELECT job.id, job.kind, job.queue, job.priority, ?3, job.attempt, job.max_attempts,
@@ -22,6 +22,6 @@ FROM (
            CASE ?3 WHEN 'completed' THEN coalesce(k.keep_completed_ms, 86400000)
                    WHEN 'failed' THEN coalesce(k.keep_failed_ms, 2592000000)
                    ELSE coalesce(k.keep_cancelled_ms, 604800000) END AS keep
-    FROM rowlock_job LEFT JOIN rowlock_kind AS k ON k.kind = rowlock_job.kind
+    FROM main.rowlock_job LEFT JOIN main.rowlock_kind AS k ON k.kind = rowlock_job.kind
     WHERE rowlock_job.id = ?1 AND rowlock_job.token = ?2 AND rowlock_job.state = 'processing') AS job
 WHERE job.keep > 0

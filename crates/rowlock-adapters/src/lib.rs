@@ -1,0 +1,6 @@
+//! Private: Rowlock beside the drivers of the application. The tests and examples are the point.
+
+/// The guide for Rust users: each of its blocks is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+pub struct RustGuide;
