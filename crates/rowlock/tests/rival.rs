@@ -110,11 +110,23 @@ async fn run(cx: &Context) -> Outcome {
     match cx.kind.as_str() {
         "poison" => std::process::abort(),
         "panics" => panic!("no good"),
-        "waits" => std::future::pending().await,
+        "waits" => {
+            let _told = Told;
+            std::future::pending().await
+        }
         // Neither of the two is polite: they block the only thread there is.
         "blocks" => sleep("3.2"),
         "naps" => sleep("0.2"),
         _ => Outcome::Done,
+    }
+}
+
+/// Says when a handler was dropped before its end.
+struct Told;
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        println!("dropped");
     }
 }
 

@@ -232,6 +232,7 @@ fn every_case_that_a_promise_names_exists() {
             .iter()
             .map(|trial| trial.name().to_owned()),
     );
+    cases.extend(crate::faults::names());
     let named: Vec<&str> = page.split('`').filter(|word| word.contains("::")).collect();
     assert!(named.len() > 10, "the page names its cases");
     for case in named {

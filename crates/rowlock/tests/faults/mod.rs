@@ -44,6 +44,10 @@ const FAULTS: &[(&str, Fault)] = &[
         silence::a_write_lock_held_for_three_leases_costs_nobody_anything,
     ),
     (
+        "a_store_that_is_gone_stops_handlers_before_the_lease_ends",
+        silence::a_store_that_is_gone_stops_handlers_before_the_lease_ends,
+    ),
+    (
         "a_stopped_process_that_wakes_up_late_is_refused",
         silence::a_stopped_process_that_wakes_up_late_is_refused,
     ),
@@ -56,6 +60,11 @@ const FAULTS: &[(&str, Fault)] = &[
         stop::a_second_signal_gives_everything_back_uncharged,
     ),
 ];
+
+/// The names of the faults, without an engine.
+pub fn names() -> impl Iterator<Item = String> {
+    FAULTS.iter().map(|(name, _)| format!("faults::{name}"))
+}
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();

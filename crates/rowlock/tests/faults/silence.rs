@@ -67,6 +67,30 @@ pub fn a_write_lock_held_for_three_leases_costs_nobody_anything(ground: &Ground)
     }
 }
 
+pub fn a_store_that_is_gone_stops_handlers_before_the_lease_ends(ground: &Ground) {
+    let site = &ground.site;
+    let id = ground.ask(site.stage(job("waits")));
+    let mut worker = ground.worker(LEASE_MS, 2, "waits");
+    worker.line_with("began waits");
+    let url = ground.home.url();
+    let path = std::path::PathBuf::from(url.strip_prefix("sqlite:").unwrap());
+    let away = path.with_extension("away");
+    std::fs::rename(&path, &away).unwrap();
+    worker.line_with("dropped");
+    // It waits for the store, and goes on as a new worker when that is back.
+    std::fs::rename(&away, &path).unwrap();
+    let observer = ground.worker(LEASE_MS, 1, "mail");
+    worker.line_with("began waits");
+    let found = ground.ask(site.job(id));
+    assert_eq!((found.state, found.attempt), (JobState::Processing, 1));
+    for process in [worker, observer] {
+        process.signal("TERM");
+        process.signal("INT");
+        let (code, lines) = process.wait();
+        assert_eq!(code, Some(0), "{lines:#?}");
+    }
+}
+
 pub fn a_stopped_process_that_wakes_up_late_is_refused(ground: &Ground) {
     let site = &ground.site;
     let id = ground.ask(site.stage(job("naps")));
