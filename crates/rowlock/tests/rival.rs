@@ -19,6 +19,7 @@ pub fn act(arguments: &[String]) -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["claim", url] => runtime.block_on(claim_all(url)),
+        ["cost", url] => runtime.block_on(cost(url)),
         ["work", url, lease, slots, kinds] => runtime.block_on(work(url, lease, slots, kinds)),
         _ => panic!("a rival has a role and its arguments: {arguments:?}"),
     }
@@ -44,16 +45,7 @@ async fn claim_all(url: &str) {
     }
     // More rounds than there are jobs would mean that claims don't take anything.
     for _ in 0..10_000 {
-        let claim = Claim {
-            worker: worker.clone(),
-            token: Token::random().unwrap(),
-            kinds: vec![Name::new("mail").unwrap()],
-            queues: Vec::new(),
-            order: Default::default(),
-            limit: 25,
-            caps: Default::default(),
-            suspect: false,
-        };
+        let claim = wanted(&worker, "mail", 25);
         let jobs = engine.claim(claim).await.unwrap().jobs;
         if jobs.is_empty() {
             engine.leave(&worker).await.unwrap();
@@ -78,6 +70,34 @@ async fn claim_all(url: &str) {
         );
     }
     panic!("the jobs don't come to an end");
+}
+
+/// Claims twenty known jobs and tells what that took, in steps of the engine.
+async fn cost(url: &str) {
+    let rowlock = Rowlock::open(url).unwrap();
+    let engine = rowlock.engine();
+    let worker = WorkerId::random("rival").unwrap();
+    engine
+        .join(&worker, Duration::from_secs(300))
+        .await
+        .unwrap();
+    let before = rowlock::hooks::sqlite_steps();
+    let claimed = engine.claim(wanted(&worker, "known", 20)).await.unwrap();
+    let steps = rowlock::hooks::sqlite_steps() - before;
+    println!("{} jobs, steps {steps}", claimed.jobs.len());
+}
+
+fn wanted(worker: &WorkerId, kind: &str, limit: usize) -> Claim {
+    Claim {
+        worker: worker.clone(),
+        token: Token::random().unwrap(),
+        kinds: vec![Name::new(kind).unwrap()],
+        queues: Vec::new(),
+        order: Default::default(),
+        limit,
+        caps: Default::default(),
+        suspect: false,
+    }
 }
 
 /// Works until a signal, with the handlers that `kinds` names.

@@ -21,8 +21,6 @@ pub trait Home: Send + Sync {
     fn client(&self) -> Box<dyn Client>;
     /// Where the store is, for other processes.
     fn url(&self) -> String;
-    /// What the engine has done so far, in units that don't depend on time.
-    fn steps(&self) -> u64;
 }
 
 /// An application that shares the database.

@@ -48,10 +48,6 @@ impl Home for File {
     fn url(&self) -> String {
         format!("sqlite:{}", self.folder.path().join("jobs.db").display())
     }
-
-    fn steps(&self) -> u64 {
-        rowlock::hooks::sqlite_steps()
-    }
 }
 
 struct Application(Connection);
