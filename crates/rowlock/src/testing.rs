@@ -107,9 +107,16 @@ impl TestStore {
 
     /// Runs everything that is due now, and what that makes due, then ends.
     ///
+    /// What was staged in a transaction of the code's own has the system's time. So the clock first
+    /// catches up with that, if it is behind.
+    ///
     /// # Errors
     /// As [`Worker::run_until`].
     pub async fn run_due<S: Send + Sync + 'static>(&self, worker: Worker<S>) -> Result<Tally> {
+        let behind = self.clock.now().duration_until(Clock::system().now());
+        if let Ok(behind) = Duration::try_from(behind) {
+            self.clock.advance(behind)?;
+        }
         worker.run_once().await
     }
 
@@ -175,5 +182,30 @@ impl Drop for Folder {
     fn drop(&mut self) {
         // Whatever is left is in the system's temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Kind, NewJob};
+    use crate::settle::Outcome;
+
+    #[tokio::test]
+    async fn what_the_code_staged_in_its_own_transaction_is_due() {
+        let store = TestStore::new().unwrap();
+        let mut connection = rusqlite::Connection::open(store.path()).unwrap();
+        let tx = connection.transaction().unwrap();
+        crate::enqueue_blocking(&tx, &NewJob::new("mail").unwrap()).unwrap();
+        tx.commit().unwrap();
+        let worker = Worker::new(store.rowlock().clone(), ())
+            .handle_kind(Kind::new("mail").unwrap(), |_: crate::Context| async {
+                Outcome::Done
+            });
+        assert_eq!(store.run_due(worker).await.unwrap().settled, 1);
+        let folder = store.folder.0.clone();
+        drop(store);
+        drop(connection);
+        assert!(!folder.exists(), "it leaves nothing");
     }
 }

@@ -82,7 +82,8 @@ impl Attempt {
             started_at,
         });
         let completed = completed.load(Ordering::Relaxed);
-        event::ended(&job, settlement.as_ref(), completed);
+        let by_itself = settlement.as_ref().is_some_and(is_not_committed);
+        event::ended(&job, settlement.as_ref(), completed && by_itself);
         // Without a listener the worker is gone, and its lease will tell the others.
         let _ = ended.send(Ended {
             job,
@@ -90,6 +91,14 @@ impl Attempt {
             completed,
         });
     }
+}
+
+/// Whether the verdict is the one that a committed `complete_in` makes void.
+fn is_not_committed(settlement: &Settlement) -> bool {
+    let (Verdict::Retry { error, .. } | Verdict::Fail(error)) = &settlement.verdict else {
+        return false;
+    };
+    error.message == NOT_COMMITTED
 }
 
 async fn attempt(

@@ -70,4 +70,8 @@ impl Handler for Layered {
         };
         next.run(cx).await
     }
+
+    async fn close(&self) {
+        self.handler.close().await;
+    }
 }

@@ -28,7 +28,14 @@ enum Allow {
 impl Target {
     /// Reads a URL and its list.
     pub(super) fn parse(url: &str, allow: &[String]) -> Result<Self> {
-        let wrong = |why: &str| Error::invalid(format!("http = {url:?}: {why}"));
+        // Neither a password nor what a query may hold belongs on a screen.
+        if url.contains('@') {
+            return Err(Error::invalid(
+                "http has a user or a password, which aren't sent: take them out",
+            ));
+        }
+        let shown = url.split('?').next().unwrap_or_default();
+        let wrong = |why: &str| Error::invalid(format!("http = {shown:?}: {why}"));
         let uri: Uri = url
             .parse()
             .map_err(|why| wrong(&format!("not a URL: {why}")))?;
@@ -41,14 +48,6 @@ impl Target {
                 )));
             }
             _ => return Err(wrong("write it like http://127.0.0.1:9000/jobs")),
-        }
-        if uri
-            .authority()
-            .is_some_and(|all| all.as_str().contains('@'))
-        {
-            return Err(Error::invalid(
-                "http has a user or a password, which aren't sent: take them out",
-            ));
         }
         let host = uri.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -173,6 +172,10 @@ mod tests {
             ("/jobs", &["api"], "write it like http://"),
             ("http://a b/", &["api"], "not a URL"),
             ("http://me:secret@api/", &["api"], "a password"),
+            ("https://me:secret@api/", &["api"], "a password"),
+            ("http://me:secret@a b/", &["api"], "a password"),
+            ("https://api/?key=secret", &["api"], "no TLS yet"),
+            ("http://a b/?key=secret", &["api"], "not a URL"),
             ("http://api:0/", &["api"], "port is 0"),
             ("http://api/", &[], "allow = [\"api\"]"),
             ("http://api/", &["10.0.0.0/33"], "10.0.0.0/33"),

@@ -124,6 +124,7 @@ cases! {
     typed:
         a_typed_handler_gets_its_job_and_the_shared_state,
         an_error_means_another_attempt_and_keeps_its_words,
+        a_handler_behind_a_layer_is_closed_too,
         layers_run_around_every_attempt_the_first_outermost;
     worker:
         a_worker_runs_what_is_due_and_ends,

@@ -136,6 +136,35 @@ impl Layer for Note {
     }
 }
 
+struct Closes(Arc<App>);
+
+#[rowlock::async_trait]
+impl rowlock::Handler for Closes {
+    async fn run(&self, _cx: &Context) -> Outcome {
+        Done
+    }
+
+    async fn close(&self) {
+        self.0.said.lock().unwrap().push("closed".to_owned());
+    }
+}
+
+pub async fn a_handler_behind_a_layer_is_closed_too(world: World) {
+    let site = world.open_with(Clock::system());
+    for layered in [false, true] {
+        let app = Arc::new(App::default());
+        let mut worker = Worker::new(site.rowlock.clone(), Arc::clone(&app)).handle_kind(
+            rowlock::Kind::new("mail").unwrap(),
+            Closes(Arc::clone(&app)),
+        );
+        if layered {
+            worker = worker.layer(Note("outer", Arc::default()));
+        }
+        run_once(worker).await;
+        assert_eq!(*app.said.lock().unwrap(), ["closed"], "layered: {layered}");
+    }
+}
+
 pub async fn layers_run_around_every_attempt_the_first_outermost(world: World) {
     let site = world.open_with(Clock::system());
     let app = Arc::new(App::default());

@@ -48,6 +48,10 @@ const FAULTS: &[(&str, Fault)] = &[
         silence::a_store_that_is_gone_stops_handlers_before_the_lease_ends,
     ),
     (
+        "a_lease_lost_while_stopping_ends_the_handlers",
+        silence::a_lease_lost_while_stopping_ends_the_handlers,
+    ),
+    (
         "a_stopped_process_that_wakes_up_late_is_refused",
         silence::a_stopped_process_that_wakes_up_late_is_refused,
     ),

@@ -91,6 +91,22 @@ pub fn a_store_that_is_gone_stops_handlers_before_the_lease_ends(ground: &Ground
     }
 }
 
+pub fn a_lease_lost_while_stopping_ends_the_handlers(ground: &Ground) {
+    let site = &ground.site;
+    let id = ground.ask(site.stage(job("waits")));
+    let mut worker = ground.worker(LEASE_MS, 2, "waits");
+    worker.line_with("began waits");
+    // It has a minute of grace, and would wait that long for its handler.
+    worker.signal("TERM");
+    let workers = ground.ask(site.rowlock.operate().workers()).unwrap();
+    ground.ask(site.engine().leave(&workers[0].id)).unwrap();
+    worker.line_with("dropped");
+    let (code, lines) = worker.wait();
+    assert_eq!(code, Some(0), "{lines:#?}");
+    let found = ground.ask(site.job(id));
+    assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
+}
+
 pub fn a_stopped_process_that_wakes_up_late_is_refused(ground: &Ground) {
     let site = &ground.site;
     let id = ground.ask(site.stage(job("naps")));

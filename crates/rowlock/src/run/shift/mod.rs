@@ -1,5 +1,7 @@
 //! A shift: one worker identity from join to leave, and the loop that keeps its slots busy.
 
+mod finish;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -421,51 +423,6 @@ impl Shift {
             }
         }
         Ok(())
-    }
-
-    /// Lets running jobs finish within the grace, and gives back the rest.
-    async fn finish(
-        &mut self,
-        settling: &Group,
-        settled: &mut mpsc::UnboundedReceiver<Vec<(JobId, Token, Settled)>>,
-        endings: &mut mpsc::UnboundedReceiver<Ended>,
-        stop: &mut Stop,
-    ) {
-        for job in self.local.take_all_ready() {
-            settling.push(settlement(&job, Verdict::Release));
-        }
-        let clock = self.clock.clone();
-        let grace = clock.sleep(self.options.grace);
-        tokio::pin!(grace);
-        let mut patient = true;
-        while self.local.running() > 0 {
-            tokio::select! {
-                biased;
-                Some(ended) = endings.recv() => self.end(settling, ended),
-                Some(answers) = settled.recv() => self.count(&answers),
-                () = stop.asked_twice(), if patient => {
-                    patient = false;
-                    self.local.order_all(Order::Release);
-                }
-                () = &mut grace, if patient => {
-                    patient = false;
-                    tracing::warn!(jobs = self.local.running(), "grace is over, giving back what runs");
-                    self.local.order_all(Order::Release);
-                }
-            }
-        }
-        self.attempts.join().await;
-    }
-
-    async fn close_handlers(&self) {
-        let closed = async {
-            for handler in self.handlers.values() {
-                handler.close().await;
-            }
-        };
-        if self.clock.timeout(LAST_HANDLERS, closed).await.is_none() {
-            tracing::error!("a handler didn't end in time");
-        }
     }
 }
 

@@ -1,0 +1,71 @@
+//! The end of a shift: running jobs may finish within the grace, the rest is given back.
+
+use tokio::sync::mpsc;
+
+use super::{LAST_HANDLERS, Shift, settlement};
+use crate::job::{JobId, Token};
+use crate::run::Stop;
+use crate::run::attempt::{Ended, Order};
+use crate::settle::{Group, Settled, Verdict};
+
+impl Shift {
+    /// Lets running jobs finish within the grace, and gives back the rest.
+    pub(super) async fn finish(
+        &mut self,
+        settling: &Group,
+        settled: &mut mpsc::UnboundedReceiver<Vec<(JobId, Token, Settled)>>,
+        endings: &mut mpsc::UnboundedReceiver<Ended>,
+        stop: &mut Stop,
+    ) {
+        for job in self.local.take_all_ready() {
+            settling.push(settlement(&job, Verdict::Release));
+        }
+        let clock = self.clock.clone();
+        let grace = clock.sleep(self.options.grace);
+        tokio::pin!(grace);
+        // A handler that blocks its thread hears no order: its rows go back all the same.
+        let given_up = clock.sleep(self.options.grace + LAST_HANDLERS);
+        tokio::pin!(given_up);
+        let mut patient = true;
+        while self.local.running() > 0 {
+            tokio::select! {
+                biased;
+                Some(ended) = endings.recv() => self.end(settling, ended),
+                Some(answers) = settled.recv() => self.count(&answers),
+                // A lease can be lost, and a cancel asked for, during the grace as well.
+                Some(beat) = self.beats.recv() => {
+                    if self.beat(settling, beat) {
+                        tracing::warn!(jobs = self.local.held(), "lease lost while stopping");
+                        self.local.forget();
+                        self.held.clear();
+                    }
+                }
+                () = stop.asked_twice(), if patient => {
+                    patient = false;
+                    self.local.order_all(Order::Release);
+                }
+                () = &mut given_up => {
+                    tracing::error!(jobs = self.local.running(), "handlers that don't end are left behind");
+                    return;
+                }
+                () = &mut grace, if patient => {
+                    patient = false;
+                    tracing::warn!(jobs = self.local.running(), "grace is over, giving back what runs");
+                    self.local.order_all(Order::Release);
+                }
+            }
+        }
+        self.attempts.join().await;
+    }
+
+    pub(super) async fn close_handlers(&self) {
+        let closed = async {
+            for handler in self.handlers.values() {
+                handler.close().await;
+            }
+        };
+        if self.clock.timeout(LAST_HANDLERS, closed).await.is_none() {
+            tracing::error!("a handler didn't end in time");
+        }
+    }
+}
