@@ -109,16 +109,23 @@ async fn work(url: &str, lease: &str, slots: &str, kinds: &str) {
         grace: Duration::from_secs(60),
         ..Options::default()
     };
-    let mut worker = Worker::new(rowlock, ()).options(options);
+    let mut worker = Worker::new(rowlock.clone(), ()).options(options);
     for name in kinds.split(',') {
         let mut kind = Kind::new(name).unwrap();
         kind.backoff = Backoff::Fixed {
             base: Duration::ZERO,
             jitter: 0.0,
         };
-        worker = worker.handle_kind(kind, |cx: Context| async move {
-            println!("began {} {}", cx.kind, cx.id);
-            run(&cx).await
+        let rowlock = rowlock.clone();
+        worker = worker.handle_kind(kind, move |cx: Context| {
+            let rowlock = rowlock.clone();
+            async move {
+                // A line for each of thousands would be most of the work.
+                if cx.kind.as_str() != "quick" {
+                    println!("began {} {}", cx.kind, cx.id);
+                }
+                run(&cx, &rowlock).await
+            }
         });
     }
     println!("ready");
@@ -126,9 +133,14 @@ async fn work(url: &str, lease: &str, slots: &str, kinds: &str) {
     println!("settled {} lost {}", tally.settled, tally.lost);
 }
 
-async fn run(cx: &Context) -> Outcome {
+async fn run(cx: &Context, rowlock: &Rowlock) -> Outcome {
     match cx.kind.as_str() {
-        "poison" => std::process::abort(),
+        "poison" => {
+            if !cx.suspect {
+                holds_ahead(rowlock, 600).await;
+            }
+            std::process::abort()
+        }
         "panics" => panic!("no good"),
         "waits" => {
             let _told = Told;
@@ -138,6 +150,21 @@ async fn run(cx: &Context) -> Outcome {
         "blocks" => sleep("3.2"),
         "naps" => sleep("0.2"),
         _ => Outcome::Done,
+    }
+}
+
+/// Waits until this process holds so many jobs beside the one that asks.
+async fn holds_ahead(rowlock: &Rowlock, jobs: u64) {
+    let mut wakeups = rowlock.engine().wakeups();
+    loop {
+        wakeups.mark();
+        let workers = rowlock.operate().workers().await.unwrap();
+        if workers.iter().any(|worker| worker.holds > jobs) {
+            return;
+        }
+        // Nobody need ring: the next claim of this very process is what it waits for.
+        let soon = Duration::from_millis(1);
+        rowlock.clock().timeout(soon, wakeups.next()).await;
     }
 }
 
