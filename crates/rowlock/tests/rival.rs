@@ -137,7 +137,7 @@ async fn run(cx: &Context, rowlock: &Rowlock) -> Outcome {
     match cx.kind.as_str() {
         "poison" => {
             if !cx.suspect {
-                holds_ahead(rowlock, 600).await;
+                holds_ahead(rowlock, 500).await;
             }
             std::process::abort()
         }
@@ -159,7 +159,8 @@ async fn holds_ahead(rowlock: &Rowlock, jobs: u64) {
     loop {
         wakeups.mark();
         let workers = rowlock.operate().workers().await.unwrap();
-        if workers.iter().any(|worker| worker.holds > jobs) {
+        if let Some(worker) = workers.iter().find(|worker| worker.holds > jobs) {
+            println!("holds {}", worker.holds);
             return;
         }
         // Nobody need ring: the next claim of this very process is what it waits for.
