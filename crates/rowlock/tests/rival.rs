@@ -6,7 +6,7 @@ use std::time::Duration;
 use rowlock::claim::{Claim, WorkerId};
 use rowlock::engine::Filter;
 use rowlock::job::{Backoff, Token};
-use rowlock::run::Options;
+use rowlock::run::{Options, Signals, Stopper};
 use rowlock::settle::{Settled, Settlement, Verdict};
 use rowlock::{Context, Kind, Name, Outcome, Rowlock, Worker};
 
@@ -128,8 +128,13 @@ async fn work(url: &str, lease: &str, slots: &str, kinds: &str) {
             }
         });
     }
+    let stopper = Stopper::default();
+    let signals = Signals::listen().unwrap();
     println!("ready");
-    let tally = worker.run().await.unwrap();
+    let tally = tokio::select! {
+        tally = worker.run_until(stopper.stop()) => tally.unwrap(),
+        never = signals.ask(&stopper) => match never {},
+    };
     println!("settled {} lost {}", tally.settled, tally.lost);
 }
 

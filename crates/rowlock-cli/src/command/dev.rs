@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rowlock::Kind;
 use rowlock::job::Backoff;
-use rowlock::run::{Builtin, Runner};
+use rowlock::run::{Builtin, Runner, Signals};
 
 use super::work::{block, declare, serve};
 use crate::cli::Dev;
@@ -29,11 +29,12 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     declare(&rowlock, &handlers).await?;
     let options = setup.config.options();
     let http = listen(how).await?;
+    let signals = Signals::listen()?;
     block(setup, created, &handlers, &options, http.as_ref());
     out::note(
         "Try:  rowlock enqueue echo '{\"hello\":\"world\"}'        (Ctrl-C stops, twice at once)",
     );
-    serve(rowlock, handlers, options, http).await?;
+    serve(rowlock, handlers, options, http, signals).await?;
     Ok(exit::OK)
 }
 

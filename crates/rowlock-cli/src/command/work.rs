@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rowlock::engine::sqlite::LATEST;
 use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
-use rowlock::run::{Options, Runner, Stopper, Tally};
+use rowlock::run::{Options, Runner, Signals, Stopper, Tally};
 use rowlock::{Rowlock, Worker};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::cli::Work;
@@ -36,10 +35,11 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
         Some(address) => Some(Http::bind(address).await?),
         None => None,
     };
+    let signals = Signals::listen()?;
     if !how.volume.quiet {
         block(setup, created, &handlers, &options, http.as_ref());
     }
-    let tally = serve(rowlock, handlers, options, http).await?;
+    let tally = serve(rowlock, handlers, options, http, signals).await?;
     if json {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
     }
@@ -113,9 +113,8 @@ pub async fn serve(
     handlers: Vec<(Kind, Runner)>,
     options: Options,
     http: Option<Http>,
+    mut signals: Signals,
 ) -> Result<Tally> {
-    let mut terminate = signal(SignalKind::terminate()).context("can't wait for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("can't wait for SIGINT")?;
     let grace = options.grace;
     let clock = rowlock.clock().clone();
     let mut side = Tasks::default();
@@ -136,8 +135,7 @@ pub async fn serve(
     let tally = loop {
         tokio::select! {
             worked = &mut work => break worked?,
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            () = signals.next() => {}
         }
         stopper.ask();
         match asked {

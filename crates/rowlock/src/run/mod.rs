@@ -39,7 +39,7 @@ pub use http::Http;
 pub use layer::{Layer, Next};
 pub use pulse::Pulse;
 pub use runner::Runner;
-pub use stop::{Stop, Stopper};
+pub use stop::{Signals, Stop, Stopper};
 pub use typed::{Cx, Failure};
 
 use std::collections::BTreeMap;
@@ -223,10 +223,10 @@ impl<S: Send + Sync + 'static> Worker<S> {
     /// As [`Worker::run_until`].
     pub async fn run(self) -> Result<Tally> {
         let stopper = Stopper::default();
-        let signals = stop::on_signals(&stopper)?;
+        let signals = Signals::listen()?;
         tokio::select! {
             tally = self.run_until(stopper.stop()) => tally,
-            () = signals => Err(Error::Bug("the signals ended".to_owned())),
+            never = signals.ask(&stopper) => match never {},
         }
     }
 

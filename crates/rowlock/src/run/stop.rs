@@ -63,23 +63,44 @@ impl Stop {
     }
 }
 
-/// Asks the stopper at every SIGTERM and Ctrl-C, for as long as it is polled.
+/// SIGTERM and Ctrl-C, caught from the moment this exists: make it before saying that you are ready.
 #[cfg(unix)]
-pub(super) fn on_signals(stopper: &Stopper) -> Result<impl Future<Output = ()> + use<>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let listen = |kind| {
-        signal(kind).map_err(|why| Error::Unavailable(format!("can't wait for signals: {why}")))
-    };
-    let mut terminate = listen(SignalKind::terminate())?;
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let stopper = stopper.clone();
-    Ok(async move {
+#[derive(Debug)]
+pub struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// From here on these signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the system refuses.
+    pub fn listen() -> Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| {
+            signal(kind).map_err(|why| Error::Unavailable(format!("can't wait for signals: {why}")))
+        };
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Ends at the next signal.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    /// Asks the stopper at every signal, for as long as it is polled.
+    pub async fn ask(mut self, stopper: &Stopper) -> std::convert::Infallible {
         loop {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            self.next().await;
             stopper.ask();
         }
-    })
+    }
 }
