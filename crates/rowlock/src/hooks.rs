@@ -80,6 +80,51 @@ pub fn switched_off(safeguard: &str) -> bool {
     mutant().is_some_and(|mutant| mutant.switch.as_deref() == Some(safeguard))
 }
 
+/// A crash point that was named, and how often it must be passed first.
+struct Planned {
+    name: String,
+    passes: AtomicU64,
+}
+
+impl Planned {
+    /// `name` or `name#3`: at the third time.
+    fn from_env(variable: &str) -> Option<Self> {
+        let text = std::env::var(variable).ok()?;
+        let (name, times) = text.split_once('#').unwrap_or((&text, "1"));
+        #[expect(clippy::expect_used, reason = "a broken plan must stop its run")]
+        let times: u64 = times.parse().expect("a crash point is name#times");
+        Some(Self {
+            name: name.to_owned(),
+            passes: AtomicU64::new(times),
+        })
+    }
+
+    fn is_now(&self, name: &str) -> bool {
+        self.name == name && self.passes.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+}
+
+/// Aborts the process when `ROWLOCK_CRASH_AT` names this step, stops it (until SIGCONT) when
+/// `ROWLOCK_PAUSE_AT` does; both say so on standard output.
+#[expect(clippy::print_stdout, reason = "the test waits for this line")]
+pub fn crash_point(name: &str) {
+    static CRASH: OnceLock<Option<Planned>> = OnceLock::new();
+    static PAUSE: OnceLock<Option<Planned>> = OnceLock::new();
+    let planned = |plan: &'static OnceLock<Option<Planned>>, variable| {
+        plan.get_or_init(|| Planned::from_env(variable)).as_ref()
+    };
+    if planned(&CRASH, "ROWLOCK_CRASH_AT").is_some_and(|plan| plan.is_now(name)) {
+        println!("crash point {name}");
+        std::process::abort();
+    }
+    if planned(&PAUSE, "ROWLOCK_PAUSE_AT").is_some_and(|plan| plan.is_now(name)) {
+        println!("paused at {name}");
+        #[expect(clippy::expect_used, reason = "a test that can't pause has failed")]
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)
+            .expect("a process may stop itself");
+    }
+}
+
 /// How many virtual machine instructions one count stands for.
 #[cfg(feature = "sqlite")]
 pub(crate) const STEPS: std::os::raw::c_int = 50;

@@ -15,6 +15,14 @@
 //! [`error`] (sorted by remedy), [`event`] (what is counted and measured) and [`config`]
 //! (rowlock.toml).
 
+/// Marks a step of the journey, at which this repository's tests can end or stop a process.
+macro_rules! crash_point {
+    ($name:literal) => {{
+        #[cfg(feature = "test-hooks")]
+        $crate::hooks::crash_point($name);
+    }};
+}
+
 pub mod claim;
 pub mod clock;
 pub mod config;

@@ -118,6 +118,7 @@ async fn attempt(
     let clock = cx.clock();
     let (started_at, since) = (clock.now(), clock.elapsed());
     event::began(job, started_at);
+    crash_point!("run.began");
     let span = tracing::info_span!(
         "rowlock.run",
         job = %job.id,
@@ -137,6 +138,7 @@ async fn attempt(
     };
     let ran = clock.timeout(job.timeout, run).await;
     event::ran(job, clock.elapsed().saturating_sub(since));
+    crash_point!("run.ended");
     let verdict = match ran {
         Some(Ok(outcome)) => {
             if let Outcome::Retry { error, .. } | Outcome::Fail(error) = &outcome {

@@ -37,6 +37,7 @@ pub(super) fn heartbeat(
     if !execute(connection, sql!("heartbeat"), params![me, now])? {
         return Err(Error::LeaseLost);
     }
+    crash_point!("heartbeat.beaten");
     let mut answer = Heartbeat {
         released: sql!("heartbeat_release")
             .on(connection)?
@@ -111,6 +112,7 @@ pub(super) fn leave(connection: &Connection, worker: &WorkerId, terms: Terms) ->
         }
     }
     execute(connection, sql!("leave_release"), [worker.as_str()])?;
+    crash_point!("leave.released");
     execute(connection, sql!("leave"), [worker.as_str()]).map(|_| ())
 }
 
@@ -153,6 +155,9 @@ pub(super) fn expire(
             .map(|sample| sample.worker.clone())
             .collect();
     }
+    if !dead.is_empty() {
+        crash_point!("expire.found");
+    }
     for sample in samples
         .iter()
         .filter(|sample| dead.contains(&sample.worker))
@@ -164,6 +169,7 @@ pub(super) fn expire(
             terms,
             &mut expired,
         )?;
+        crash_point!("expire.given_back");
         execute(connection, sql!("leave"), [sample.worker.as_str()])?;
     }
     expired.shortest_lease = samples.iter().map(|sample| sample.lease).min();

@@ -127,6 +127,7 @@ pub(super) fn up(connection: &mut Connection, now: Timestamp) -> Result<Vec<u32>
         transaction
             .execute_batch(&step.sql.text())
             .map_err(|why| map(why, step.name))?;
+        crash_point!("migrate.applied");
         let values = params![
             step.version,
             step.name,
@@ -139,7 +140,9 @@ pub(super) fn up(connection: &mut Connection, now: Timestamp) -> Result<Vec<u32>
             .map_err(|why| map(why, "migration_add"))?;
         done.push(step.version);
     }
+    crash_point!("migrate.written");
     transaction.commit().map_err(|why| map(why, "migrating"))?;
+    crash_point!("migrate.committed");
     Ok(done)
 }
 

@@ -209,21 +209,28 @@ impl Engine for Sqlite {
         let clock = self.clock.clone();
         let weight = jobs.len();
         let work = move |on: &Connection| stage::stage(on, &jobs, clock.now());
-        self.writer.ask(Lane::Stage, weight, true, work).await
+        let staged = self.writer.ask(Lane::Stage, weight, true, work).await?;
+        crash_point!("stage.committed");
+        Ok(staged)
     }
 
     async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
         let (worker, now) = (worker.clone(), self.clock.now());
         self.write(1, false, move |on| lease::join(on, &worker, lease, now))
-            .await
+            .await?;
+        crash_point!("join.committed");
+        Ok(())
     }
 
     async fn heartbeat(&self, worker: &WorkerId, held: Vec<Token>) -> Result<Heartbeat> {
         let (worker, terms) = (worker.clone(), self.terms());
-        self.write(1, false, move |on| {
-            lease::heartbeat(on, &worker, &held, terms)
-        })
-        .await
+        let answer = self
+            .write(1, false, move |on| {
+                lease::heartbeat(on, &worker, &held, terms)
+            })
+            .await?;
+        crash_point!("heartbeat.committed");
+        Ok(answer)
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
@@ -243,9 +250,12 @@ impl Engine for Sqlite {
         let (suspect, weight) = (claim.suspect, claim.limit);
         let claimed = self
             .write(weight, false, move |on| {
-                claim::claim(on, &claim, clock.now(), turn)
+                let claimed = claim::claim(on, &claim, clock.now(), turn)?;
+                crash_point!("claim.written");
+                Ok(claimed)
             })
             .await?;
+        crash_point!("claim.committed");
         if !suspect {
             self.was_idle
                 .store(claimed.jobs.is_empty(), Ordering::Relaxed);
@@ -258,7 +268,9 @@ impl Engine for Sqlite {
         self.write(1, false, move |on| {
             lease::start_suspect(on, &worker, id, token)
         })
-        .await
+        .await?;
+        crash_point!("suspect.committed");
+        Ok(())
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
@@ -266,31 +278,43 @@ impl Engine for Sqlite {
         // Whoever waits for work need not hear of a job that has ended.
         let ends = |each: &Settlement| each.verdict.is_end();
         let rings = !settlements.iter().all(ends);
-        self.write(settlements.len(), rings, move |on| {
-            settlements
-                .iter()
-                .map(|each| settle::settle(on, each, terms))
-                .collect()
-        })
-        .await
+        let answers = self
+            .write(settlements.len(), rings, move |on| {
+                let answers = settlements
+                    .iter()
+                    .map(|each| settle::settle(on, each, terms))
+                    .collect::<Result<_>>()?;
+                crash_point!("settle.written");
+                Ok(answers)
+            })
+            .await?;
+        crash_point!("settle.committed");
+        Ok(answers)
     }
 
     async fn leave(&self, worker: &WorkerId) -> Result<()> {
         let (worker, terms) = (worker.clone(), self.terms());
         self.write(1, true, move |on| lease::leave(on, &worker, terms))
-            .await
+            .await?;
+        crash_point!("leave.committed");
+        Ok(())
     }
 
     async fn expire(&self) -> Result<Expired> {
         let (clock, errors_kept) = (self.clock.clone(), self.errors_kept);
         let observer = Arc::clone(&self.observer);
-        self.write(1, true, move |on| {
-            let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
-            let now = clock.now();
-            let terms = Terms { now, errors_kept };
-            lease::expire(on, &mut observer, clock.elapsed(), terms)
-        })
-        .await
+        let expired = self
+            .write(1, true, move |on| {
+                let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+                let now = clock.now();
+                let terms = Terms { now, errors_kept };
+                lease::expire(on, &mut observer, clock.elapsed(), terms)
+            })
+            .await?;
+        if !expired.workers.is_empty() {
+            crash_point!("expire.committed");
+        }
+        Ok(expired)
     }
 
     async fn cancel(&self, ids: Vec<JobId>) -> Result<Vec<Result<Cancel>>> {
@@ -318,8 +342,15 @@ impl Engine for Sqlite {
 
     async fn prune(&self, limit: usize) -> Result<usize> {
         let now = self.clock.now();
-        self.write(limit, false, move |on| settle::prune(on, now, limit))
-            .await
+        let pruned = self
+            .write(limit, false, move |on| {
+                let pruned = settle::prune(on, now, limit)?;
+                crash_point!("prune.written");
+                Ok(pruned)
+            })
+            .await?;
+        crash_point!("prune.committed");
+        Ok(pruned)
     }
 
     fn wakeups(&self) -> Wakeups {

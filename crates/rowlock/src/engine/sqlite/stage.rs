@@ -56,6 +56,7 @@ pub(crate) fn stage(
             }
         });
     }
+    crash_point!("stage.written");
     Ok(answers)
 }
 
