@@ -34,6 +34,8 @@ pub trait Client {
     fn stage_by_sql(&mut self, fields: &[(&str, Field)]) -> Result<(), String>;
     /// Runs a statement of the application's.
     fn execute(&mut self, sql: &str);
+    /// Whether the store's rows could be changed at this moment.
+    fn can_write(&mut self) -> bool;
     /// The integrity check of the store itself.
     fn integrity(&mut self) -> String;
 }

@@ -1,8 +1,10 @@
 //! Faults: real processes and signals on every engine; the store is the judge.
 
+mod clocks;
 mod death;
 mod silence;
 mod stop;
+mod takeover;
 
 use std::process::Command;
 use std::sync::Arc;
@@ -56,6 +58,18 @@ const FAULTS: &[(&str, Fault)] = &[
         silence::a_stopped_process_that_wakes_up_late_is_refused,
     ),
     (
+        "a_holder_that_wakes_up_late_is_refused_whatever_it_reports",
+        takeover::a_holder_that_wakes_up_late_is_refused_whatever_it_reports,
+    ),
+    (
+        "a_rescuer_paused_between_finding_and_giving_back_undoes_nothing",
+        takeover::a_rescuer_paused_between_finding_and_giving_back_undoes_nothing,
+    ),
+    (
+        "a_process_an_hour_off_or_set_back_expires_nobody_alive",
+        clocks::a_process_an_hour_off_or_set_back_expires_nobody_alive,
+    ),
+    (
         "a_first_signal_lets_running_jobs_finish",
         stop::a_first_signal_lets_running_jobs_finish,
     ),
@@ -94,12 +108,27 @@ pub fn trials() -> Vec<Trial> {
 impl Ground {
     /// A worker process with the handlers of `rival::run`.
     fn worker(&self, lease_ms: u32, slots: u32, kinds: &str) -> Process {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        self.worker_with(&[], lease_ms, slots, kinds)
+    }
+
+    /// The same, with words of its own in its environment.
+    fn worker_with(
+        &self,
+        environment: &[(&str, &str)],
+        lease_ms: u32,
+        slots: u32,
+        kinds: &str,
+    ) -> Process {
         let (lease, slots) = (lease_ms.to_string(), slots.to_string());
-        command.args(["rival", "work", &self.home.url(), &lease, &slots, kinds]);
-        let mut worker = Process::start(&mut command);
+        let role = ["work", &self.home.url(), &lease, &slots, kinds];
+        let mut worker = Process::start(rival(&role).envs(environment.iter().copied()));
         worker.line_with("ready");
         worker
+    }
+
+    /// A process in one of `rival`'s roles.
+    fn rival(&self, role: &[&str]) -> Process {
+        Process::start(&mut rival(role))
     }
 
     fn ask<T>(&self, question: impl Future<Output = T>) -> T {
@@ -122,6 +151,12 @@ impl Ground {
             }
         })
     }
+}
+
+fn rival(role: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg("rival").args(role);
+    command
 }
 
 /// Lets real time pass, as the end of a process.

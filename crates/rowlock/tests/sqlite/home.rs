@@ -90,6 +90,11 @@ impl Client for Application {
         self.0.execute_batch(sql).unwrap();
     }
 
+    fn can_write(&mut self) -> bool {
+        self.0.busy_timeout(std::time::Duration::ZERO).unwrap();
+        self.0.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok()
+    }
+
     fn integrity(&mut self) -> String {
         self.0
             .query_row("PRAGMA integrity_check", [], |row| row.get(0))

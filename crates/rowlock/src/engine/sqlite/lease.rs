@@ -125,18 +125,29 @@ struct Sample {
     suspect: Option<(i64, i64)>,
 }
 
-/// Finds the dead and gives back what they held, under one write lock: nobody can settle between.
-pub(super) fn expire(
+/// Who was found dead, and what was seen of everybody.
+#[derive(Default)]
+pub(super) struct Dead {
+    samples: Vec<Sample>,
+    workers: Vec<WorkerId>,
+}
+
+impl Dead {
+    /// Between finding and burying.
+    pub(super) fn crash_point(&self) {
+        if !self.workers.is_empty() {
+            crash_point!("expire.found");
+        }
+    }
+}
+
+/// Finds the dead. Burying them needs the same write lock: nobody may come back in between.
+pub(super) fn find_dead(
     connection: &Connection,
     observer: &mut Observer,
     elapsed: Elapsed,
-    terms: Terms,
-) -> Result<Expired> {
-    let mut expired = Expired::default();
-    for stray in strays(connection)? {
-        // Somebody removed its worker: nobody beats for these rows.
-        give_back(connection, &stray, None, terms, &mut expired)?;
-    }
+    #[cfg_attr(not(feature = "test-hooks"), expect(unused, reason = "for mutants"))] now: Timestamp,
+) -> Result<Dead> {
     let samples = sample(connection)?;
     let beats: Vec<_> = samples
         .iter()
@@ -146,21 +157,29 @@ pub(super) fn expire(
         not(feature = "test-hooks"),
         expect(unused_mut, reason = "for mutants")
     )]
-    let mut dead = observer.sample(elapsed, &beats);
+    let mut workers = observer.sample(elapsed, &beats);
     #[cfg(feature = "test-hooks")]
     if crate::hooks::switched_off("expire.by_counter") {
-        dead = samples
+        workers = samples
             .iter()
-            .filter(|sample| clock::add(sample.seen_at, sample.lease) < terms.now)
+            .filter(|sample| clock::add(sample.seen_at, sample.lease) < now)
             .map(|sample| sample.worker.clone())
             .collect();
     }
-    if !dead.is_empty() {
-        crash_point!("expire.found");
+    Ok(Dead { samples, workers })
+}
+
+/// Gives back what the dead held, and what nobody holds.
+pub(super) fn bury(connection: &Connection, dead: Dead, terms: Terms) -> Result<Expired> {
+    let Dead { samples, workers } = dead;
+    let mut expired = Expired::default();
+    for stray in strays(connection)? {
+        // Somebody removed its worker: nobody beats for these rows.
+        give_back(connection, &stray, None, terms, &mut expired)?;
     }
     for sample in samples
         .iter()
-        .filter(|sample| dead.contains(&sample.worker))
+        .filter(|sample| workers.contains(&sample.worker))
     {
         give_back(
             connection,
@@ -173,7 +192,7 @@ pub(super) fn expire(
         execute(connection, sql!("leave"), [sample.worker.as_str()])?;
     }
     expired.shortest_lease = samples.iter().map(|sample| sample.lease).min();
-    expired.workers = dead;
+    expired.workers = workers;
     Ok(expired)
 }
 

@@ -303,12 +303,33 @@ impl Engine for Sqlite {
     async fn expire(&self) -> Result<Expired> {
         let (clock, errors_kept) = (self.clock.clone(), self.errors_kept);
         let observer = Arc::clone(&self.observer);
+        let find = {
+            let clock = clock.clone();
+            move |on: &Connection| {
+                let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+                lease::find_dead(on, &mut observer, clock.elapsed(), clock.now())
+            }
+        };
+        let bury = move |on: &Connection, dead: lease::Dead| {
+            let now = clock.now();
+            lease::bury(on, dead, Terms { now, errors_kept })
+        };
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("expire.under_one_lock") {
+            let found = self.write(1, false, find).await?;
+            found.crash_point();
+            let mut found = Some(found);
+            return self
+                .write(1, true, move |on| {
+                    bury(on, found.take().unwrap_or_default())
+                })
+                .await;
+        }
         let expired = self
             .write(1, true, move |on| {
-                let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
-                let now = clock.now();
-                let terms = Terms { now, errors_kept };
-                lease::expire(on, &mut observer, clock.elapsed(), terms)
+                let found = find(on)?;
+                found.crash_point();
+                bury(on, found)
             })
             .await?;
         if !expired.workers.is_empty() {

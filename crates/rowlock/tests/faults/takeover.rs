@@ -1,0 +1,75 @@
+//! Somebody else takes over what a silent worker held.
+
+use rowlock::claim::ClaimedJob;
+use rowlock::settle::Settled;
+use rowlock::{JobState, Outcome};
+use rowlock_testbed::Process;
+
+use super::Ground;
+use crate::conformance::world::job;
+
+const LEASE_MS: u32 = 1_000;
+
+pub fn a_holder_that_wakes_up_late_is_refused_whatever_it_reports(ground: &Ground) {
+    let site = &ground.site;
+    ground.ask(site.stage_many("mail", 5));
+    let mut late = ground.rival(&["late", &ground.home.url(), &LEASE_MS.to_string()]);
+    late.line_with("claimed 5");
+    late.signal("STOP");
+    let observer = ground.worker(LEASE_MS, 1, "other");
+    ground.until(|counts| counts.pending == 5);
+    let successor = ground.ask(site.join());
+    let current: Vec<ClaimedJob> = (0..5)
+        .map(|_| {
+            ground
+                .ask(site.claim_suspect(&successor, &["mail"]))
+                .remove(0)
+        })
+        .collect();
+    late.signal("CONT");
+    for report in ["renew", "ack", "fail", "retry", "snooze", "release"] {
+        late.line_with(&format!("{report}: LeaseLost"));
+    }
+    assert_eq!(late.wait().0, Some(0));
+    for job in &current {
+        let found = ground.ask(site.job(job.id));
+        assert_eq!((found.state, found.attempt), (JobState::Processing, 1));
+        assert!(found.errors.is_empty(), "{:?}", found.errors);
+        let settled = ground.ask(site.finish(job, Outcome::Done));
+        assert_eq!(settled, Settled::Accepted);
+    }
+    end(observer);
+}
+
+pub fn a_rescuer_paused_between_finding_and_giving_back_undoes_nothing(ground: &Ground) {
+    let site = &ground.site;
+    let id = ground.ask(site.stage(job("naps")));
+    let mut sleeper = ground.worker(LEASE_MS, 1, "naps");
+    sleeper.line_with("began naps");
+    sleeper.signal("STOP");
+    let pause = [("ROWLOCK_PAUSE_AT", "expire.found")];
+    let mut rescuer = ground.worker_with(&pause, LEASE_MS, 1, "other");
+    rescuer.line_with("paused at expire.found");
+    // Whoever could write now could complete the job under the rescuer's hands.
+    assert!(
+        !ground.home.client().can_write(),
+        "the rescuer has let go of what it found"
+    );
+    sleeper.signal("CONT");
+    rescuer.signal("CONT");
+    let counts = ground.until(|counts| counts.completed == 1);
+    assert_eq!(
+        (counts.pending, counts.processing, counts.failed),
+        (0, 0, 0)
+    );
+    let found = ground.ask(site.job(id));
+    assert_eq!((found.state, found.attempt), (JobState::Completed, 1));
+    end(sleeper);
+    end(rescuer);
+}
+
+fn end(process: Process) {
+    process.signal("TERM");
+    let (code, lines) = process.wait();
+    assert_eq!(code, Some(0), "{lines:#?}");
+}

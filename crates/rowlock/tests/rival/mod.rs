@@ -1,0 +1,106 @@
+//! Processes of their own: each is this test binary in another role.
+
+mod late;
+mod work;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rowlock::claim::{Claim, WorkerId};
+use rowlock::engine::Filter;
+use rowlock::job::Token;
+use rowlock::settle::{Settled, Settlement, Verdict};
+use rowlock::{Name, Rowlock};
+
+pub fn act(arguments: &[String]) -> ExitCode {
+    // One thread for everything: a handler that blocks it blocks all but the heartbeat.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["claim", url] => runtime.block_on(claim_all(url)),
+        ["cost", url] => runtime.block_on(cost(url)),
+        ["work", url, lease, slots, kinds] => {
+            runtime.block_on(work::work(url, lease, slots, kinds))
+        }
+        ["late", url, lease] => runtime.block_on(late::late(url, lease)),
+        _ => panic!("a rival has a role and its arguments: {arguments:?}"),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Competes for jobs: logs what it ran, then settles.
+async fn claim_all(url: &str) {
+    let rowlock = Rowlock::open(url).unwrap();
+    let engine = rowlock.engine();
+    let worker = WorkerId::random("rival").unwrap();
+    let lease = Duration::from_secs(300);
+    engine.join(&worker, lease).await.unwrap();
+    let mut wakeups = engine.wakeups();
+    println!("ready");
+    let go = Filter {
+        kind: Some(Name::new("go").unwrap()),
+        limit: 1,
+        ..Filter::default()
+    };
+    while rowlock.operate().jobs(go.clone()).await.unwrap().is_empty() {
+        wakeups.next().await;
+    }
+    // More rounds than there are jobs would mean that claims don't take anything.
+    for _ in 0..10_000 {
+        let claim = wanted(&worker, "mail", 25);
+        let jobs = engine.claim(claim).await.unwrap().jobs;
+        if jobs.is_empty() {
+            engine.leave(&worker).await.unwrap();
+            return;
+        }
+        for job in &jobs {
+            println!("ran {}", job.id);
+        }
+        let done = jobs
+            .iter()
+            .map(|job| Settlement {
+                id: job.id,
+                token: job.token,
+                verdict: Verdict::Done,
+                started_at: None,
+            })
+            .collect();
+        let settled = engine.settle(done).await.unwrap();
+        assert!(
+            settled.iter().all(|answer| *answer == Settled::Accepted),
+            "{settled:?}"
+        );
+    }
+    panic!("the jobs don't come to an end");
+}
+
+/// Claims twenty known jobs and tells what that took, in steps of the engine.
+async fn cost(url: &str) {
+    let rowlock = Rowlock::open(url).unwrap();
+    let engine = rowlock.engine();
+    let worker = WorkerId::random("rival").unwrap();
+    engine
+        .join(&worker, Duration::from_secs(300))
+        .await
+        .unwrap();
+    let before = rowlock::hooks::sqlite_steps();
+    let claimed = engine.claim(wanted(&worker, "known", 20)).await.unwrap();
+    let steps = rowlock::hooks::sqlite_steps() - before;
+    println!("{} jobs, steps {steps}", claimed.jobs.len());
+}
+
+fn wanted(worker: &WorkerId, kind: &str, limit: usize) -> Claim {
+    Claim {
+        worker: worker.clone(),
+        token: Token::random().unwrap(),
+        kinds: vec![Name::new(kind).unwrap()],
+        queues: Vec::new(),
+        order: Default::default(),
+        limit,
+        caps: Default::default(),
+        suspect: false,
+    }
+}

@@ -1,0 +1,102 @@
+//! A worker with handlers that misbehave.
+
+use std::process::Command;
+use std::time::Duration;
+
+use rowlock::job::Backoff;
+use rowlock::run::{Options, Signals, Stopper};
+use rowlock::{Context, Kind, Outcome, Rowlock, Worker};
+
+/// Works until a signal, with the handlers that `kinds` names.
+pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str) {
+    let rowlock = Rowlock::open(url).unwrap();
+    let options = Options {
+        lease: Duration::from_millis(lease.parse().unwrap()),
+        concurrency: slots.parse().unwrap(),
+        grace: Duration::from_secs(60),
+        ..Options::default()
+    };
+    let mut worker = Worker::new(rowlock.clone(), ()).options(options);
+    for name in kinds.split(',') {
+        let mut kind = Kind::new(name).unwrap();
+        kind.backoff = Backoff::Fixed {
+            base: Duration::ZERO,
+            jitter: 0.0,
+        };
+        let rowlock = rowlock.clone();
+        worker = worker.handle_kind(kind, move |cx: Context| {
+            let rowlock = rowlock.clone();
+            async move {
+                // A line for each of thousands would be most of the work.
+                if cx.kind.as_str() != "quick" {
+                    println!("began {} {}", cx.kind, cx.id);
+                }
+                run(&cx, &rowlock).await
+            }
+        });
+    }
+    let stopper = Stopper::default();
+    let signals = Signals::listen().unwrap();
+    println!("ready");
+    let tally = tokio::select! {
+        tally = worker.run_until(stopper.stop()) => tally.unwrap(),
+        never = signals.ask(&stopper) => match never {},
+    };
+    println!("settled {} lost {}", tally.settled, tally.lost);
+}
+
+async fn run(cx: &Context, rowlock: &Rowlock) -> Outcome {
+    match cx.kind.as_str() {
+        "poison" => {
+            if !cx.suspect {
+                holds_ahead(rowlock, 500).await;
+            }
+            std::process::abort()
+        }
+        "panics" => panic!("no good"),
+        "waits" => {
+            let _told = Told;
+            std::future::pending().await
+        }
+        // Neither of the two is polite: they block the only thread there is.
+        "blocks" => sleep("3.2"),
+        "naps" => sleep("0.2"),
+        _ => Outcome::Done,
+    }
+}
+
+/// Waits until this process holds so many jobs beside the one that asks.
+async fn holds_ahead(rowlock: &Rowlock, jobs: u64) {
+    let mut wakeups = rowlock.engine().wakeups();
+    loop {
+        wakeups.mark();
+        let workers = rowlock.operate().workers().await.unwrap();
+        if let Some(worker) = workers.iter().find(|worker| worker.holds > jobs) {
+            println!("holds {}", worker.holds);
+            return;
+        }
+        // Nobody need ring: the next claim of this very process is what it waits for.
+        let soon = Duration::from_millis(1);
+        rowlock.clock().timeout(soon, wakeups.next()).await;
+    }
+}
+
+/// Says when a handler was dropped before its end.
+struct Told;
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        println!("dropped");
+    }
+}
+
+fn sleep(seconds: &str) -> Outcome {
+    assert!(
+        Command::new("sleep")
+            .arg(seconds)
+            .status()
+            .unwrap()
+            .success()
+    );
+    Outcome::Done
+}
