@@ -13,7 +13,7 @@
 //!
 //! Below all of them: [`engine`] (the only folder with SQL), [`clock`] (the one door for time),
 //! [`error`] (sorted by remedy), [`event`] (what is counted and measured) and [`config`]
-//! (rowlock.toml).
+//! (rowlock.toml). Beside them: [`verify`], the checker of what must always hold.
 
 /// Marks a step of the journey, at which this repository's tests can end or stop a process.
 macro_rules! crash_point {
@@ -39,6 +39,7 @@ pub mod stage;
 mod store;
 #[cfg(feature = "sqlite")]
 pub mod testing;
+pub mod verify;
 
 pub use async_trait::async_trait;
 pub use clock::Clock;

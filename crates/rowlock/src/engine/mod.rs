@@ -4,6 +4,7 @@
 //! passes the same cases (tests/conformance); what one can't do it says in [`Capabilities`].
 //! In: the domain's types. Out: the domain's types and errors; no driver's type leaves this folder.
 
+mod fact;
 mod filter;
 mod health;
 #[cfg(feature = "sqlite")]
@@ -11,6 +12,7 @@ pub mod sqlite;
 mod stats;
 mod wakeups;
 
+pub use fact::Fact;
 pub use filter::Filter;
 pub use health::{Health, Switch, Target};
 pub use stats::{Counts, QueueRow, Stats, WorkerRow};
@@ -148,4 +150,11 @@ pub trait Operate: Send + Sync + 'static {
 
     /// A checkup. It reads everything, so it may take a while.
     async fn health(&self) -> Result<Health>;
+
+    /// For a checker: what the store holds of each job, by rising id, about `limit` rows at a time.
+    /// All rows of a job come together.
+    async fn facts(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Fact>>;
+
+    /// For a checker: everything in which the store contradicts itself as a whole, in words.
+    async fn integrity(&self) -> Result<Vec<String>>;
 }

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::event;
 use crate::job::{ErrorKind, JobError};
 use crate::settle::{Outcome, Settlement, Verdict, after_error, verdict};
+use crate::verify::Ran;
 
 /// Ends an attempt from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub(super) struct Ended {
     /// Whether the handler completed the job in a transaction of its own: if that was committed, the
     /// verdict will be refused, and nothing is lost.
     pub(super) completed: bool,
+    /// Whether the handler says, besides, that the work is done.
+    pub(super) by_itself: bool,
 }
 
 /// What counts when a transaction with the completion was not committed after all.
@@ -47,6 +50,7 @@ pub(super) struct Attempt {
     pub(super) clock: Clock,
     pub(super) orders: oneshot::Receiver<Order>,
     pub(super) ended: mpsc::UnboundedSender<Ended>,
+    pub(super) ran: Option<Ran>,
 }
 
 impl Attempt {
@@ -59,11 +63,12 @@ impl Attempt {
             clock,
             mut orders,
             ended,
+            ran,
         } = self;
         let completed = Arc::new(AtomicBool::new(false));
         let verdict = {
             let cx = || Context::new(Arc::clone(&job), clock.clone(), Arc::clone(&completed));
-            let attempt = attempt(&job, &*handler, &worker, &*engine, cx);
+            let attempt = attempt(&job, &*handler, &worker, &*engine, ran.as_ref(), cx);
             tokio::select! {
                 biased;
                 (verdict, started_at) = attempt => verdict.map(|verdict| (verdict, started_at)),
@@ -82,13 +87,14 @@ impl Attempt {
             started_at,
         });
         let completed = completed.load(Ordering::Relaxed);
-        let by_itself = settlement.as_ref().is_some_and(is_not_committed);
-        event::ended(&job, settlement.as_ref(), completed && by_itself);
+        let by_itself = completed && settlement.as_ref().is_some_and(is_not_committed);
+        event::ended(&job, settlement.as_ref(), by_itself);
         // Without a listener the worker is gone, and its lease will tell the others.
         let _ = ended.send(Ended {
             job,
             settlement,
             completed,
+            by_itself,
         });
     }
 }
@@ -106,6 +112,7 @@ async fn attempt(
     handler: &dyn Handler,
     worker: &WorkerId,
     engine: &dyn Engine,
+    ran: Option<&Ran>,
     context: impl FnOnce() -> Context,
 ) -> (Option<Verdict>, Option<Timestamp>) {
     if job.suspect
@@ -118,6 +125,9 @@ async fn attempt(
     let clock = cx.clock();
     let (started_at, since) = (clock.now(), clock.elapsed());
     event::began(job, started_at);
+    if let Some(ran) = ran {
+        ran.start(job, worker, started_at);
+    }
     crash_point!("run.began");
     let span = tracing::info_span!(
         "rowlock.run",

@@ -52,6 +52,7 @@ use crate::error::{Error, Result};
 use crate::job::{Job, Kind, Name};
 use crate::settle::Outcome;
 use crate::store::Rowlock;
+use crate::verify::Ran;
 
 use self::layer::Layered;
 use self::shift::Shift;
@@ -78,6 +79,8 @@ pub struct Options {
     pub once: bool,
     /// Where it notes whether its heartbeat is answered: keep a clone to ask.
     pub pulse: Pulse,
+    /// Where it writes down what it runs, for [`verify`](crate::verify); none: nowhere.
+    pub ran: Option<Ran>,
 }
 
 impl Default for Options {
@@ -92,6 +95,7 @@ impl Default for Options {
             poll: Duration::from_secs(1),
             once: false,
             pulse: Pulse::default(),
+            ran: None,
         }
     }
 }

@@ -43,7 +43,7 @@ fn damage(connection: &Connection) -> Result<Vec<String>> {
 }
 
 /// Compares with a schema that is made on the spot.
-fn drift(connection: &Connection, now: Timestamp) -> Result<Vec<String>> {
+pub(super) fn drift(connection: &Connection, now: Timestamp) -> Result<Vec<String>> {
     let mut fresh = Connection::open_in_memory().map_err(|why| map(why, "comparing schemas"))?;
     migrate::up(&mut fresh, now)?;
     let stored = schema(connection)?;
@@ -87,7 +87,7 @@ fn switch(row: &Row<'_>) -> rusqlite::Result<Switch> {
     })
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     connection: &Connection,
     sql: Sql,
     params: impl Params,

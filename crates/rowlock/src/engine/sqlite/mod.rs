@@ -9,6 +9,7 @@ mod connect;
 mod desk;
 pub(crate) mod error;
 mod health;
+mod integrity;
 mod lease;
 mod migrate;
 mod operate;
@@ -36,7 +37,7 @@ use rusqlite::Connection;
 use self::connect::{Create, OpenFile};
 use self::desk::{Desk, Lane, Next};
 use self::settle::Terms;
-use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Filter, Health, Operate};
+use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Fact, Filter, Health, Operate};
 use super::{QueueRow, Stats, Wakeups, WorkerRow};
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
 use crate::clock::Clock;
@@ -431,5 +432,16 @@ impl Operate for Sqlite {
     async fn health(&self) -> Result<Health> {
         let now = self.clock.now();
         self.read(move |on| health::health(on, now)).await
+    }
+
+    async fn facts(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Fact>> {
+        let now = self.clock.now();
+        self.read(move |on| integrity::facts(on, after, now, limit))
+            .await
+    }
+
+    async fn integrity(&self) -> Result<Vec<String>> {
+        let now = self.clock.now();
+        self.read(move |on| integrity::integrity(on, now)).await
     }
 }

@@ -23,6 +23,7 @@ use crate::event;
 use crate::job::{JobId, Name, Token};
 use crate::reconcile;
 use crate::settle::{Group, Settled, Settlement, Verdict};
+use crate::verify::Asked;
 
 /// How often to ask for a suspect, at the most.
 const SUSPECT_PAUSE: Duration = Duration::from_millis(20);
@@ -225,6 +226,7 @@ impl Shift {
                     job,
                     settlement: Some(back),
                     completed: false,
+                    by_itself: false,
                 });
                 continue;
             };
@@ -237,6 +239,7 @@ impl Shift {
                 clock: self.clock.clone(),
                 orders: inbox,
                 ended: self.ended.clone(),
+                ran: self.options.ran.clone(),
             };
             self.local.started(job, orders);
             self.attempts.start("rowlock-attempt", attempt.run());
@@ -342,6 +345,13 @@ impl Shift {
     fn end(&mut self, settling: &Group, ended: Ended) {
         self.local.ended(&ended);
         self.ahead.finished(self.clock.elapsed(), 1);
+        if let Some(ran) = &self.options.ran {
+            let asked = ended.settlement.as_ref().map(|settlement| Asked {
+                ending: (&settlement.verdict).into(),
+                completed: ended.by_itself,
+            });
+            ran.ended(&ended.job, asked, self.clock.now());
+        }
         if let Some(settlement) = ended.settlement {
             settling.push(settlement);
         }
@@ -352,6 +362,9 @@ impl Shift {
         for (id, token, settled) in answers {
             self.held.settled(*token);
             let completed = self.local.completed(*id, *token);
+            if let Some(ran) = &self.options.ran {
+                ran.answered(*id, *token, *settled, self.clock.now());
+            }
             match settled {
                 Settled::LeaseLost if completed => {
                     self.tally.settled += 1;

@@ -1,0 +1,69 @@
+//! Verify: one checker over what producers were told, what workers did, and what the store holds.
+//!
+//! In: an open store, and two logs that are optional: [`Told`] (written by producers) and [`Ran`]
+//! (written by workers, see [`Options::ran`](crate::run::Options)). Out: a [`Report`], one line per
+//! [`Invariant`]. It only reads. Logs are read before the store, so it may run beside workers; only
+//! the question whether the queue has drained is for when the caller says it is over.
+//!
+//! docs/verify.md has the formats, and what the checker can't know.
+
+mod claims;
+mod jobs;
+mod lines;
+mod ran;
+mod report;
+mod told;
+
+pub use claims::RanLog;
+pub(crate) use ran::Asked;
+pub use ran::{Ending, Event, Phase, Ran};
+pub use report::{Checked, Finding, Invariant, Report, SHOWN};
+pub use told::{Answer, Op, Told, ToldLog};
+
+use crate::engine::Operate;
+use crate::error::Result;
+use crate::verify::jobs::Look;
+
+/// How many rows of the store are read at a time.
+const PAGE: usize = 10_000;
+
+/// Checks everything that can be checked: without logs I3, I4, I6 and I7 over the store alone; the
+/// told log adds I1, both logs add I2 and I5.
+///
+/// # Errors
+/// Whatever the store answers. What it contradicts itself with is no error but a finding.
+pub async fn check(
+    store: &dyn Operate,
+    told: Option<&ToldLog>,
+    ran: Option<&RanLog>,
+) -> Result<Report> {
+    let mut report = Report::default();
+    let both = told.is_some() && ran.is_some();
+    for (invariant, can) in [
+        (Invariant::I1, told.is_some()),
+        (Invariant::I2, both),
+        (Invariant::I3, true),
+        (Invariant::I4, true),
+        (Invariant::I5, both),
+        (Invariant::I6, true),
+        (Invariant::I7, true),
+    ] {
+        if can {
+            report.look_at(invariant);
+        }
+    }
+    for wrong in store.integrity().await? {
+        report.whole(Invariant::I7, wrong);
+    }
+    let mut look = Look::new(report, told, ran);
+    let mut after = None;
+    loop {
+        let page = store.facts(after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        for rows in page.chunk_by(|one, next| one.id == next.id) {
+            look.stored(rows);
+        }
+    }
+    Ok(look.finish())
+}

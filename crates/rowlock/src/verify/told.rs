@@ -1,0 +1,117 @@
+//! The told log: what producers were told about their jobs.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::lines::{self, Log};
+use crate::error::Result;
+use crate::job::JobId;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Op {
+    /// A new job.
+    Enqueue,
+    /// An ended job gets all its attempts again.
+    Redrive,
+    /// A job is removed.
+    Delete,
+}
+
+/// One answer that somebody was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer<'a> {
+    /// When.
+    pub t: Timestamp,
+    /// What was asked for.
+    pub op: Op,
+    /// The job, if it got a number. With `ok: false` it is one that was rolled back and must never run.
+    #[serde(default)]
+    pub id: Option<JobId>,
+    /// The key that was asked for.
+    #[serde(default)]
+    pub unique_key: Option<Cow<'a, str>>,
+    /// Whether it is so: committed, as far as whoever asked was told.
+    pub ok: bool,
+}
+
+/// Writes the told log. Clones share the file, and so may other processes.
+#[derive(Debug, Clone)]
+pub struct Told(Arc<Mutex<Log>>);
+
+impl Told {
+    /// Opens the log at its end, or makes it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) when the file can't be opened, or ends in the middle
+    /// of a line.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self(Arc::new(Mutex::new(Log::open(path.as_ref())?))))
+    }
+
+    /// Writes answers. Call it as soon as they are known and before anything else happens: a job
+    /// whose answer isn't written is not looked for.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`](crate::Error::Unavailable) when the file can't be written.
+    pub fn write(&self, answers: &[Answer<'_>]) -> Result<()> {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        log.append(answers)
+    }
+}
+
+/// What a told log says about each job.
+#[derive(Debug, Default)]
+pub struct ToldLog {
+    pub(super) jobs: HashMap<JobId, Word>,
+}
+
+/// What somebody was told about one job.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Word {
+    /// It was enqueued.
+    pub(super) ok: bool,
+    /// It was rolled back.
+    pub(super) rolled_back: bool,
+    /// How often it was given its attempts again.
+    pub(super) redrives: u32,
+    /// It was removed.
+    pub(super) deleted: bool,
+}
+
+impl ToldLog {
+    /// Reads a log.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) with the line that isn't one.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let mut log = Self::default();
+        lines::read(path.as_ref(), |answer: Answer<'static>| log.add(&answer))?;
+        Ok(log)
+    }
+
+    /// Takes an answer into account.
+    pub fn add(&mut self, answer: &Answer<'_>) {
+        let Some(id) = answer.id else { return };
+        let word = self.jobs.entry(id).or_default();
+        match (answer.op, answer.ok) {
+            (Op::Enqueue, true) => word.ok = true,
+            (Op::Enqueue, false) => word.rolled_back = true,
+            (Op::Redrive, true) => word.redrives += 1,
+            (Op::Delete, true) => word.deleted = true,
+            (Op::Redrive | Op::Delete, false) => {}
+        }
+    }
+
+    /// How many jobs were told to be enqueued.
+    #[must_use]
+    pub fn enqueued(&self) -> usize {
+        self.jobs.values().filter(|word| word.ok).count()
+    }
+}
