@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 mod conformance;
+mod crash;
 mod faults;
 mod mutants;
 mod rival;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     }
     let mut trials = conformance::trials();
     trials.extend(faults::trials());
+    trials.extend(crash::trials());
     trials.extend(sqlite::trials());
     trials.extend(tidy::trials());
     trials.extend(mutants::trials());

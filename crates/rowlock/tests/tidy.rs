@@ -30,6 +30,10 @@ pub fn trials() -> Vec<Trial> {
         ),
         plain("tidy::the_traits_stay_small", the_traits_stay_small),
         plain(
+            "tidy::every_crash_point_has_its_case",
+            every_crash_point_has_its_case,
+        ),
+        plain(
             "tidy::every_case_that_a_promise_names_exists",
             every_case_that_a_promise_names_exists,
         ),
@@ -106,6 +110,19 @@ fn sql_is_in_sql_files_only() {
             );
         }
     }
+}
+
+fn every_crash_point_has_its_case() {
+    let mut marked = BTreeSet::new();
+    for (_, text) in files(&root().join("crates/rowlock/src"), "rs") {
+        for rest in text.split("crash_point!(\"").skip(1) {
+            marked.insert(rest.split('"').next().unwrap().to_owned());
+        }
+    }
+    let cases = crate::crash::POINTS
+        .iter()
+        .map(|(point, _)| (*point).to_owned());
+    assert_eq!(marked, cases.collect::<BTreeSet<_>>());
 }
 
 fn engines() -> Vec<PathBuf> {
@@ -233,6 +250,7 @@ fn every_case_that_a_promise_names_exists() {
             .map(|trial| trial.name().to_owned()),
     );
     cases.extend(crate::faults::names());
+    cases.extend(crate::crash::names());
     let named: Vec<&str> = page.split('`').filter(|word| word.contains("::")).collect();
     assert!(named.len() > 10, "the page names its cases");
     for case in named {

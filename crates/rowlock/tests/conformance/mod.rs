@@ -145,6 +145,14 @@ pub fn engines() -> Vec<(&'static str, Build)> {
     vec![("sqlite", || Arc::new(crate::sqlite::home::File::new()))]
 }
 
+/// For a process that knows only where the store is.
+pub fn home_at(url: &str) -> Arc<dyn Home> {
+    match url.split_once(':').unwrap() {
+        ("sqlite", path) => Arc::new(crate::sqlite::home::File::at(path)),
+        (other, _) => panic!("no engine for {other}"),
+    }
+}
+
 /// The names of the cases, without an engine.
 pub fn names() -> impl Iterator<Item = &'static str> {
     CASES.iter().map(|(name, _)| *name)

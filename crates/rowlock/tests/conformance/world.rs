@@ -15,12 +15,16 @@ pub const LEASE: Duration = Duration::from_secs(30);
 
 /// An engine's side of a case. One per engine.
 pub trait Home: Send + Sync {
+    /// Brings the schema up to date, or makes the store.
+    fn migrate(&self);
     /// A new handle: connections and threads of its own.
     fn open(&self, clock: Clock) -> Rowlock;
     /// A connection of an application's, which stages in its own transaction.
     fn client(&self) -> Box<dyn Client>;
     /// Where the store is, for other processes.
     fn url(&self) -> String;
+    /// Where a store could be made: there is nothing yet.
+    fn empty_url(&self) -> String;
 }
 
 /// An application that shares the database.

@@ -1,16 +1,20 @@
 //! Processes of their own: each is this test binary in another role.
 
 mod late;
+mod produce;
 mod work;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use rowlock::claim::{Claim, WorkerId};
+use rowlock::clock::Clock;
 use rowlock::engine::Filter;
 use rowlock::job::Token;
 use rowlock::settle::{Settled, Settlement, Verdict};
 use rowlock::{Name, Rowlock};
+
+use crate::conformance::home_at;
 
 pub fn act(arguments: &[String]) -> ExitCode {
     // One thread for everything: a handler that blocks it blocks all but the heartbeat.
@@ -23,8 +27,17 @@ pub fn act(arguments: &[String]) -> ExitCode {
         ["claim", url] => runtime.block_on(claim_all(url)),
         ["cost", url] => runtime.block_on(cost(url)),
         ["work", url, lease, slots, kinds] => {
-            runtime.block_on(work::work(url, lease, slots, kinds))
+            runtime.block_on(work::work(url, lease, slots, kinds, None));
         }
+        ["work", url, lease, slots, kinds, ran] => {
+            runtime.block_on(work::work(url, lease, slots, kinds, Some(ran)));
+        }
+        ["produce", url, told, seed, jobs] => {
+            let (seed, jobs) = (seed.parse().unwrap(), jobs.parse().unwrap());
+            runtime.block_on(produce::produce(url, told, seed, jobs));
+        }
+        ["migrate", url] => home_at(url).migrate(),
+        ["prune", url] => runtime.block_on(prune(url)),
         ["late", url, lease] => runtime.block_on(late::late(url, lease)),
         _ => panic!("a rival has a role and its arguments: {arguments:?}"),
     }
@@ -90,6 +103,13 @@ async fn cost(url: &str) {
     let claimed = engine.claim(wanted(&worker, "known", 20)).await.unwrap();
     let steps = rowlock::hooks::sqlite_steps() - before;
     println!("{} jobs, steps {steps}", claimed.jobs.len());
+}
+
+/// Removes everything that is over, long after.
+async fn prune(url: &str) {
+    let late = Clock::manual("2100-01-01T00:00:00Z".parse().unwrap());
+    let engine = home_at(url).open(late).engine();
+    while engine.prune(20).await.unwrap() > 0 {}
 }
 
 fn wanted(worker: &WorkerId, kind: &str, limit: usize) -> Claim {

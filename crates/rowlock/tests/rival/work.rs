@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use rowlock::job::Backoff;
 use rowlock::run::{Options, Signals, Stopper};
+use rowlock::verify::Ran;
 use rowlock::{Context, Kind, Outcome, Rowlock, Worker};
 
 /// Works until a signal, with the handlers that `kinds` names.
-pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str) {
+pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str, ran: Option<&str>) {
     let rowlock = Rowlock::open(url).unwrap();
     let options = Options {
         lease: Duration::from_millis(lease.parse().unwrap()),
         concurrency: slots.parse().unwrap(),
         grace: Duration::from_secs(60),
+        ran: ran.map(|path| Ran::open(path).unwrap()),
         ..Options::default()
     };
     let mut worker = Worker::new(rowlock.clone(), ()).options(options);
@@ -53,6 +55,10 @@ async fn run(cx: &Context, rowlock: &Rowlock) -> Outcome {
             }
             std::process::abort()
         }
+        "stumbles" if cx.attempt == 1 => Outcome::Retry {
+            error: "the first time".to_owned(),
+            after: None,
+        },
         "panics" => panic!("no good"),
         "waits" => {
             let _told = Told;

@@ -1,5 +1,7 @@
 //! SQLite's side of the cases.
 
+use std::path::PathBuf;
+
 use rowlock::clock::Clock;
 use rowlock::engine::sqlite::{Address, Sqlite, migrate_up};
 use rowlock::{Enqueued, NewJob, Rowlock};
@@ -11,16 +13,28 @@ use crate::conformance::world::{Client, Field, Home};
 
 /// A file of its own for each case.
 pub struct File {
-    folder: TempDir,
+    path: PathBuf,
+    /// Gone with the case; a visitor of another process has none.
+    _folder: Option<TempDir>,
 }
 
 impl File {
     pub fn new() -> Self {
+        let folder = rowlock_testbed::folder();
         let home = Self {
-            folder: rowlock_testbed::folder(),
+            path: folder.path().join("jobs.db"),
+            _folder: Some(folder),
         };
-        migrate_up(&home.address(), &Clock::system()).unwrap();
+        home.migrate();
         home
+    }
+
+    /// The file that another process made, or one that is to be made.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            _folder: None,
+        }
     }
 
     pub fn address(&self) -> Address {
@@ -28,7 +42,7 @@ impl File {
     }
 
     pub fn connect(&self) -> Connection {
-        let connection = Connection::open(self.address().path).unwrap();
+        let connection = Connection::open(&self.path).unwrap();
         connection
             .busy_timeout(std::time::Duration::from_secs(30))
             .unwrap();
@@ -37,6 +51,10 @@ impl File {
 }
 
 impl Home for File {
+    fn migrate(&self) {
+        migrate_up(&self.address(), &Clock::system()).unwrap();
+    }
+
     fn open(&self, clock: Clock) -> Rowlock {
         Rowlock::with(Sqlite::open(self.address(), clock.clone()).unwrap(), clock)
     }
@@ -46,7 +64,11 @@ impl Home for File {
     }
 
     fn url(&self) -> String {
-        format!("sqlite:{}", self.folder.path().join("jobs.db").display())
+        format!("sqlite:{}", self.path.display())
+    }
+
+    fn empty_url(&self) -> String {
+        format!("sqlite:{}", self.path.with_file_name("new.db").display())
     }
 }
 

@@ -127,6 +127,10 @@ pub(super) fn up(connection: &mut Connection, now: Timestamp) -> Result<Vec<u32>
         transaction
             .execute_batch(&step.sql.text())
             .map_err(|why| map(why, step.name))?;
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("migrate.one_transaction") {
+            let _ = transaction.execute_batch("COMMIT; BEGIN IMMEDIATE");
+        }
         crash_point!("migrate.applied");
         let values = params![
             step.version,

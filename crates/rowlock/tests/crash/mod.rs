@@ -1,0 +1,71 @@
+//! A process dies at each step of the journey; the checker judges what is left.
+
+mod harness;
+
+use libtest_mimic::Trial;
+
+use self::harness::Harness;
+
+/// Who gets to a crash point, and so dies there.
+#[derive(Debug, Clone, Copy)]
+pub enum Who {
+    /// Whoever brings the schema up to date.
+    Migrator,
+    Producer,
+    /// A worker beside jobs of one that was killed before.
+    Worker,
+    /// A worker that was asked to stop.
+    Leaver,
+    /// Whoever removes what is over.
+    Pruner,
+}
+
+/// Every crash point of the library has its line here.
+pub const POINTS: &[(&str, Who)] = &[
+    ("migrate.applied", Who::Migrator),
+    ("migrate.written", Who::Migrator),
+    ("migrate.committed", Who::Migrator),
+    ("stage.written", Who::Producer),
+    ("stage.committed", Who::Producer),
+    ("write.committed", Who::Producer),
+    ("join.committed", Who::Worker),
+    ("claim.written", Who::Worker),
+    ("claim.committed", Who::Worker),
+    ("run.began", Who::Worker),
+    ("run.ended", Who::Worker),
+    ("suspect.committed", Who::Worker),
+    ("heartbeat.beaten", Who::Worker),
+    ("heartbeat.committed", Who::Worker),
+    ("settle.written", Who::Worker),
+    ("settle.committed", Who::Worker),
+    ("expire.found", Who::Worker),
+    ("expire.given_back", Who::Worker),
+    ("expire.committed", Who::Worker),
+    ("leave.released", Who::Leaver),
+    ("leave.committed", Who::Leaver),
+    ("prune.written", Who::Pruner),
+    ("prune.committed", Who::Pruner),
+];
+
+fn case(point: &str) -> String {
+    format!("crash::dying_at_{}_loses_nothing", point.replace('.', "_"))
+}
+
+/// The names of the cases, without an engine.
+pub fn names() -> impl Iterator<Item = String> {
+    POINTS.iter().map(|(point, _)| case(point))
+}
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (engine, home) in crate::conformance::engines() {
+        for (point, who) in POINTS {
+            let name = format!("{engine}::{}", case(point));
+            trials.push(Trial::test(name, move || {
+                Harness::new(home(), point).run(*who);
+                Ok(())
+            }));
+        }
+    }
+    trials
+}
