@@ -14,6 +14,8 @@ pub(crate) fn map(why: rusqlite::Error, doing: &str) -> Error {
     };
     let text = match &why {
         rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),
+        // Without the whole text of the statement: `doing` names it.
+        rusqlite::Error::SqlInputError { msg, offset, .. } => format!("{msg} at offset {offset}"),
         other => other.to_string(),
     };
     sort(error, &text, doing)
