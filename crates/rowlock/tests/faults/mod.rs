@@ -66,6 +66,10 @@ const FAULTS: &[(&str, Fault)] = &[
         takeover::a_rescuer_paused_between_finding_and_giving_back_undoes_nothing,
     ),
     (
+        "a_process_stopped_in_the_middle_of_a_claim_costs_no_job_an_attempt",
+        takeover::a_process_stopped_in_the_middle_of_a_claim_costs_no_job_an_attempt,
+    ),
+    (
         "a_process_an_hour_off_or_set_back_expires_nobody_alive",
         clocks::a_process_an_hour_off_or_set_back_expires_nobody_alive,
     ),

@@ -5,7 +5,7 @@ use rowlock::settle::Settled;
 use rowlock::{JobState, Outcome};
 use rowlock_testbed::Process;
 
-use super::Ground;
+use super::{Ground, pass};
 use crate::conformance::world::job;
 
 const LEASE_MS: u32 = 1_000;
@@ -66,6 +66,29 @@ pub fn a_rescuer_paused_between_finding_and_giving_back_undoes_nothing(ground: &
     assert_eq!((found.state, found.attempt), (JobState::Completed, 1));
     end(sleeper);
     end(rescuer);
+}
+
+pub fn a_process_stopped_in_the_middle_of_a_claim_costs_no_job_an_attempt(ground: &Ground) {
+    let site = &ground.site;
+    let ids = ground.ask(site.stage_many("quick", 50));
+    let pause = [("ROWLOCK_PAUSE_AT", "claim.written")];
+    let mut stopped = ground.worker_with(&pause, LEASE_MS, 4, "quick");
+    stopped.line_with("paused at claim.written");
+    let rival = ground.worker(LEASE_MS, 4, "quick");
+    pass("2.5");
+    stopped.signal("CONT");
+    ground.until(|counts| counts.completed == 50);
+    for id in ids {
+        let found = ground.ask(site.job(id));
+        assert_eq!(
+            (found.state, found.attempt),
+            (JobState::Completed, 1),
+            "job {id}"
+        );
+        assert!(found.errors.is_empty(), "job {id}: {:?}", found.errors);
+    }
+    end(stopped);
+    end(rival);
 }
 
 fn end(process: Process) {
