@@ -163,6 +163,18 @@ impl Drop for Closing {
     }
 }
 
+/// Turns everybody away once the thread has ended, be it by a panic: nobody waits for ever.
+struct Shutting(Arc<Inbox>);
+
+impl Drop for Shutting {
+    fn drop(&mut self) {
+        let mut waiting = self.0.lock();
+        waiting.closed = true;
+        waiting.work.clear();
+        waiting.stage.clear();
+    }
+}
+
 impl Desk {
     /// Starts the thread; `serve` runs on it until the inbox is closed.
     pub(super) fn start(
@@ -170,8 +182,8 @@ impl Desk {
         serve: impl FnOnce(&Inbox) + Send + 'static,
     ) -> Result<Self> {
         let inbox = Arc::new(Inbox::default());
-        let theirs = Arc::clone(&inbox);
-        let thread = Thread::start(name, move || serve(&theirs))?;
+        let theirs = Shutting(Arc::clone(&inbox));
+        let thread = Thread::start(name, move || serve(&theirs.0))?;
         Ok(Self {
             inbox: Arc::clone(&inbox),
             _thread: Closing {
@@ -205,14 +217,41 @@ impl Desk {
         });
         {
             let mut waiting = self.inbox.lock();
+            if waiting.closed {
+                return Err(gone());
+            }
             match lane {
                 Lane::Work => waiting.work.push_back(errand),
                 Lane::Stage => waiting.stage.push_back(errand),
             }
         }
         self.inbox.arrived.notify_one();
-        answer
-            .await
-            .unwrap_or_else(|_| Err(Error::Bug("the database thread is gone".to_owned())))
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+fn gone() -> Error {
+    Error::Bug("the database thread is gone: start the process again".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_thread_that_has_panicked() {
+        let desk = Desk::start("rowlock-test", |inbox| {
+            let Next::Group(mut group) = inbox.next(None) else {
+                return;
+            };
+            let connection = Connection::open_in_memory().unwrap();
+            let _ = group[0].run(&connection);
+        });
+        let desk = desk.unwrap();
+        let panics = |_: &Connection| -> Result<()> { panic!("a bug of ours") };
+        let first = desk.ask(Lane::Work, 1, false, panics).await;
+        assert!(matches!(first, Err(Error::Bug(_))), "{first:?}");
+        let second = desk.ask(Lane::Stage, 1, false, |_| Ok(())).await;
+        assert!(matches!(second, Err(Error::Bug(_))), "{second:?}");
     }
 }
