@@ -17,7 +17,7 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 not our database or another schema, 6 findings of doctor, 7 conflict";
+5 not our database or another schema, 6 findings of doctor or verify, 7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
 #[derive(Debug, Parser)]
@@ -101,6 +101,8 @@ Examples:
   rowlock doctor
   rowlock doctor --json | jq -r 'select(.level != \"ok\") | .remedy'")]
     Doctor,
+    /// Check that nothing was lost and nothing ran that must not, from two logs and the store
+    Verify(Verify),
     /// Print what makes a shell complete rowlock's commands
     #[command(after_help = "\
 Examples:
@@ -218,6 +220,9 @@ pub struct Enqueue {
         "kind", "payload", "queue", "priority", "delay", "at", "max_attempts", "unique", "unique_until", "tags",
     ])]
     pub from: Option<PathBuf>,
+    /// Write down here, for `verify`, what we were told
+    #[arg(long, value_name = "FILE")]
+    pub told: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -243,8 +248,30 @@ pub struct Work {
     /// Serve /livez, /readyz and /metrics here, and nothing else, like 0.0.0.0:9090
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
+    /// Write down here, for `verify`, what is run; several workers may share the file
+    #[arg(long, value_name = "FILE")]
+    pub ran: Option<PathBuf>,
     #[command(flatten)]
     pub volume: Volume,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+One line for each invariant: I3, I4, I6 and I7 from the store alone, I1 with --told, I2 and I5 with
+both logs. Exit code 6 when one is broken. docs/verify.md has the formats.
+
+Examples:
+  rowlock verify
+  rowlock enqueue --from jobs.ndjson --told told.ndjson
+  rowlock work --once --ran ran.ndjson
+  rowlock verify --told told.ndjson --ran ran.ndjson")]
+pub struct Verify {
+    /// What producers were told, as `enqueue --told` writes it
+    #[arg(long, value_name = "FILE")]
+    pub told: Option<PathBuf>,
+    /// What workers ran, as `work --ran` writes it
+    #[arg(long, value_name = "FILE")]
+    pub ran: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -345,6 +372,9 @@ pub struct Change {
     /// Yes, really every job
     #[arg(long, requires = "all")]
     pub yes: bool,
+    /// Write down here, for `verify`, what was retried or deleted
+    #[arg(long, value_name = "FILE")]
+    pub told: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

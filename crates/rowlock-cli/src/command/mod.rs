@@ -15,6 +15,7 @@ mod man;
 mod migrate;
 mod queue;
 mod stats;
+mod verify;
 mod work;
 
 use anyhow::Result;
@@ -47,6 +48,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Queue(what) => queue::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
+        Verb::Verify(what) => verify::run(&setup, &what, json).await,
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { dir } => man::run(dir.as_deref()),
     }

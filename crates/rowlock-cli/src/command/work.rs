@@ -7,6 +7,7 @@ use rowlock::engine::sqlite::LATEST;
 use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Runner, Signals, Stopper, Tally};
+use rowlock::verify::Ran;
 use rowlock::{Rowlock, Worker};
 use tokio::sync::oneshot;
 
@@ -29,6 +30,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     if let Some(slots) = how.concurrency {
         options.concurrency = usize::try_from(slots).unwrap_or(options.concurrency);
     }
+    options.ran = how.ran.map(Ran::open).transpose()?;
     let (rowlock, created) = setup.open_quietly(Access::Write)?;
     declare(&rowlock, &handlers).await?;
     let http = match how.listen {
