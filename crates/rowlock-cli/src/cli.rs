@@ -103,6 +103,9 @@ Examples:
     Doctor,
     /// Check that nothing was lost and nothing ran that must not, from two logs and the store
     Verify(Verify),
+    /// See for yourself, in a store of its own that is gone at the end
+    #[command(subcommand)]
+    Demo(Demo),
     /// Print what makes a shell complete rowlock's commands
     #[command(after_help = "\
 Examples:
@@ -251,8 +254,38 @@ pub struct Work {
     /// Write down here, for `verify`, what is run; several workers may share the file
     #[arg(long, value_name = "FILE")]
     pub ran: Option<PathBuf>,
+    /// End at once when stdin closes, so as not to outlive whoever started this
+    #[arg(long, hide = true)]
+    pub leashed: bool,
     #[command(flatten)]
     pub volume: Volume,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Demo {
+    /// Kill and stop workers in the middle of jobs, and count what is lost
+    Crash(Crash),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Half of the faults kill a worker process (SIGKILL), half stop it until others have taken over and then
+wake it: its late answers must be refused. A fault counts only if it hit a running job. At the end
+`rowlock verify` looks at both logs and the store. Exit code 0 only if nothing is lost, 6 if an
+invariant is broken.
+
+Example:
+  rowlock demo crash --jobs 1000 --kills 25")]
+pub struct Crash {
+    /// How many jobs
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub jobs: u64,
+    /// How many faults
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub kills: u32,
+    /// Choose the same victims, order and moments again
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]

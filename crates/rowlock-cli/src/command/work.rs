@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rowlock::engine::sqlite::LATEST;
 use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
@@ -20,6 +20,9 @@ use crate::{exit, out, show};
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
+    if how.leashed {
+        leash()?;
+    }
     let handlers = setup.config.runners()?;
     if handlers.is_empty() {
         return Err(no_handlers(setup));
@@ -46,6 +49,20 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
     }
     Ok(exit::OK)
+}
+
+/// Ends the process when whoever holds the other end of stdin is gone. Like a crash, which is safe.
+fn leash() -> Result<()> {
+    let wait = || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(i32::from(exit::FAILED));
+    };
+    // Nobody waits for it: it ends with the process.
+    std::thread::Builder::new()
+        .name("leash".to_owned())
+        .spawn(wait)
+        .context("can't watch stdin")?;
+    Ok(())
 }
 
 fn no_handlers(setup: &Setup) -> anyhow::Error {
