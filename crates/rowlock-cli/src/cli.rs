@@ -17,7 +17,7 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 not our database or another schema, 6 findings of doctor, 7 conflict";
+5 not our database or another schema, 6 findings of doctor or verify, 7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
 #[derive(Debug, Parser)]
@@ -101,6 +101,11 @@ Examples:
   rowlock doctor
   rowlock doctor --json | jq -r 'select(.level != \"ok\") | .remedy'")]
     Doctor,
+    /// Check that nothing was lost and nothing ran that must not, from two logs and the store
+    Verify(Verify),
+    /// See for yourself, in a store of its own that is gone at the end
+    #[command(subcommand)]
+    Demo(Demo),
     /// Print what makes a shell complete rowlock's commands
     #[command(after_help = "\
 Examples:
@@ -218,6 +223,9 @@ pub struct Enqueue {
         "kind", "payload", "queue", "priority", "delay", "at", "max_attempts", "unique", "unique_until", "tags",
     ])]
     pub from: Option<PathBuf>,
+    /// Write down here, for `verify`, what we were told
+    #[arg(long, value_name = "FILE")]
+    pub told: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -243,8 +251,60 @@ pub struct Work {
     /// Serve /livez, /readyz and /metrics here, and nothing else, like 0.0.0.0:9090
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
+    /// Write down here, for `verify`, what is run; several workers may share the file
+    #[arg(long, value_name = "FILE")]
+    pub ran: Option<PathBuf>,
+    /// End at once when stdin closes, so as not to outlive whoever started this
+    #[arg(long, hide = true)]
+    pub leashed: bool,
     #[command(flatten)]
     pub volume: Volume,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Demo {
+    /// Kill and stop workers in the middle of jobs, and count what is lost
+    Crash(Crash),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Half of the faults kill a worker process (SIGKILL), half stop it until others have taken over and then
+wake it: its late answers must be refused. A fault counts only if it hit a running job. At the end
+`rowlock verify` looks at both logs and the store. Exit code 0 only if nothing is lost, 6 if an
+invariant is broken.
+
+Example:
+  rowlock demo crash --jobs 1000 --kills 25")]
+pub struct Crash {
+    /// How many jobs
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub jobs: u64,
+    /// How many faults
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub kills: u32,
+    /// Choose the same victims, order and moments again
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+One line for each invariant: I3, I4, I6 and I7 from the store alone, I1 with --told, I2 and I5 with
+both logs. Exit code 6 when one is broken. docs/verify.md has the formats.
+
+Examples:
+  rowlock verify
+  rowlock enqueue --from jobs.ndjson --told told.ndjson
+  rowlock work --once --ran ran.ndjson
+  rowlock verify --told told.ndjson --ran ran.ndjson")]
+pub struct Verify {
+    /// What producers were told, as `enqueue --told` writes it
+    #[arg(long, value_name = "FILE")]
+    pub told: Option<PathBuf>,
+    /// What workers ran, as `work --ran` writes it
+    #[arg(long, value_name = "FILE")]
+    pub ran: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -345,6 +405,9 @@ pub struct Change {
     /// Yes, really every job
     #[arg(long, requires = "all")]
     pub yes: bool,
+    /// Write down here, for `verify`, what was retried or deleted
+    #[arg(long, value_name = "FILE")]
+    pub told: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,6 +12,8 @@ pub fn start(form: Log, verb: &Verb) {
     let level = match verb {
         Verb::Work(work) => level(work.volume),
         Verb::Dev(dev) => level(dev.volume),
+        // Silent workers are what it is about.
+        Verb::Demo(_) => LevelFilter::ERROR,
         _ => LevelFilter::WARN,
     };
     let log = tracing_subscriber::fmt()

@@ -13,6 +13,7 @@ use std::path::Path;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rowlock::config::Config;
+use rowlock::verify::{Answer, Told};
 use rowlock::{Enqueued, Error, Kind, NewJob, Rowlock, Status};
 
 use self::interrupt::Interrupt;
@@ -35,12 +36,14 @@ pub async fn run(setup: &Setup, what: &Enqueue, json: bool) -> Result<u8> {
     };
     let mut lines = Lines::open(from)?;
     let declared = setup.config.kinds()?;
+    let told = what.told.as_ref().map(Told::open).transpose()?;
     let rowlock = setup.open(Access::Write)?;
     let mut load = Load {
         known: Known::of(&rowlock, declared.clone()).await?,
         declared,
         config: &setup.config,
         rowlock,
+        told,
         only_known: what.known,
         json,
         from,
@@ -63,6 +66,8 @@ pub async fn run(setup: &Setup, what: &Enqueue, json: bool) -> Result<u8> {
 
 struct Load<'a> {
     rowlock: Rowlock,
+    /// Where it is written down what we were told.
+    told: Option<Told>,
     config: &'a Config,
     declared: Vec<Kind>,
     known: Known,
@@ -152,9 +157,11 @@ impl Load<'_> {
         let (numbers, mut jobs): (Vec<u64>, Vec<NewJob>) = batch.into_iter().unzip();
         let mut bad = None;
         while !jobs.is_empty() {
-            match self.rowlock.enqueue_many(jobs.clone()).await {
+            let answers = self.rowlock.enqueue_many(jobs.clone()).await;
+            self.write_down(&jobs, answers.as_deref().ok())?;
+            match answers {
                 Ok(answers) => {
-                    self.told(&answers)?;
+                    self.say(&answers)?;
                     break;
                 }
                 // Nothing of the batch is in: everything before the bad one goes in without it.
@@ -217,7 +224,21 @@ impl Load<'_> {
         }
     }
 
-    fn told(&mut self, answers: &[Enqueued]) -> Result<()> {
+    /// Before anything else happens: what isn't written down isn't looked for.
+    fn write_down(&self, jobs: &[NewJob], answers: Option<&[Enqueued]>) -> Result<()> {
+        let Some(told) = &self.told else {
+            return Ok(());
+        };
+        let now = self.rowlock.clock().now();
+        let answer = |(n, job)| {
+            let answer = answers.and_then(|answers| answers.get(n));
+            Answer::enqueue(now, job, answer)
+        };
+        let lines: Vec<_> = jobs.iter().enumerate().map(answer).collect();
+        Ok(told.write(&lines)?)
+    }
+
+    fn say(&mut self, answers: &[Enqueued]) -> Result<()> {
         let mut lines = String::new();
         for answer in answers {
             self.counts[answer.status as usize] += 1;

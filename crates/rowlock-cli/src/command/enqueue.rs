@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use rowlock::config::Config;
+use rowlock::verify::{Answer, Told};
 use rowlock::{Enqueued, Error, Kind, Name, NewJob, Payload, Record, Rowlock, Status};
 
 use crate::cli::Enqueue;
@@ -18,6 +19,7 @@ pub async fn run(setup: &Setup, what: Enqueue, json: bool) -> Result<u8> {
     let declared = setup.config.kinds()?;
     // Everything is checked before the store is touched, or even made.
     let job = new_job(&name, &what, &declared, &setup.config)?;
+    let told = what.told.as_ref().map(Told::open).transpose()?;
     let rowlock = setup.open(Access::Write)?;
     let known = Known::of(&rowlock, declared).await?;
     if !known.has(&name) {
@@ -26,7 +28,12 @@ pub async fn run(setup: &Setup, what: Enqueue, json: bool) -> Result<u8> {
         }
         out::warn(&known.complaint(&name));
     }
-    let answer = rowlock.enqueue(&job).await?;
+    let answer = rowlock.enqueue(&job).await;
+    if let Some(told) = told {
+        let now = rowlock.clock().now();
+        told.write(&[Answer::enqueue(now, &job, answer.as_ref().ok())])?;
+    }
+    let answer = answer?;
     if json {
         out::json(&answer)?;
     } else {
@@ -34,7 +41,7 @@ pub async fn run(setup: &Setup, what: Enqueue, json: bool) -> Result<u8> {
             Some(id) => rowlock.operate().job(id).await?,
             None => None,
         };
-        out::line(&told(&name, answer, record, &what))?;
+        out::line(&words(&name, answer, record, &what))?;
     }
     Ok(exit::OK)
 }
@@ -121,7 +128,7 @@ impl Known {
     }
 }
 
-fn told(name: &Name, answer: Enqueued, record: Option<Record>, what: &Enqueue) -> String {
+fn words(name: &Name, answer: Enqueued, record: Option<Record>, what: &Enqueue) -> String {
     let status = answer.status.as_str();
     let Some(id) = answer.id else {
         return format!("{status}  {name}  a switch refuses this kind or its queue");

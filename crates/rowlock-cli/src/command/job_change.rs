@@ -1,7 +1,9 @@
 //! `rowlock job retry|cancel|delete`: by number, or by filter in pages.
 
 use anyhow::Result;
+use jiff::Timestamp;
 use rowlock::engine::{Cancel, Filter};
+use rowlock::verify::{Answer, Op, Told};
 use rowlock::{Error, JobId, JobState, Record, Rowlock};
 use serde_json::json;
 
@@ -51,6 +53,7 @@ impl Done {
 
 #[derive(Debug, Default)]
 struct Tally {
+    told: Option<Told>,
     done: [u64; ALL.len()],
     conflicts: u64,
     missing: u64,
@@ -64,8 +67,12 @@ pub async fn run(setup: &Setup, action: Action, change: &Change, json: bool) -> 
             "which jobs? give their numbers, a filter such as --kind or --state, or --all --yes",
         ));
     }
+    let told = change.told.as_ref().map(Told::open).transpose()?;
     let rowlock = setup.open(Access::Write)?;
-    let mut tally = Tally::default();
+    let mut tally = Tally {
+        told,
+        ..Tally::default()
+    };
     if which.ids.is_empty() {
         let mut left = which.limit.map_or(u64::MAX, u64::from);
         let mut next = filter(which, rowlock.clock().now(), PAGE);
@@ -131,6 +138,9 @@ async fn apply(
             answers.into_iter().map(|answer| answer.map(done)).collect()
         }
     };
+    if let Some(told) = &tally.told {
+        told.write(&for_verify(rowlock.clock().now(), &ids, &answers))?;
+    }
     let mut lines = String::new();
     for (id, answer) in ids.iter().zip(answers) {
         match answer {
@@ -160,6 +170,29 @@ async fn apply(
         Err(why) if why.is::<out::Closed>() => Ok(()),
         other => other,
     }
+}
+
+/// What a checker must know: these jobs may run again, and those be missing.
+fn for_verify(
+    t: Timestamp,
+    ids: &[JobId],
+    answers: &[Result<Done, Error>],
+) -> Vec<Answer<'static>> {
+    let op = |answer: &Result<Done, Error>| match answer {
+        Ok(Done::Retried) => Some(Op::Redrive),
+        Ok(Done::Deleted) => Some(Op::Delete),
+        _ => None,
+    };
+    let answer = |(id, answer): (&JobId, _)| {
+        Some(Answer {
+            t,
+            op: op(answer)?,
+            id: Some(*id),
+            unique_key: None,
+            ok: true,
+        })
+    };
+    ids.iter().zip(answers).filter_map(answer).collect()
 }
 
 fn as_done(answers: Vec<Result<(), Error>>, done: Done) -> Vec<Result<Done, Error>> {

@@ -3,6 +3,7 @@
 mod apply;
 mod bulk;
 mod completions;
+mod demo;
 mod dev;
 mod doctor;
 mod enqueue;
@@ -15,11 +16,12 @@ mod man;
 mod migrate;
 mod queue;
 mod stats;
+mod verify;
 mod work;
 
 use anyhow::Result;
 
-use crate::cli::{Cli, Verb};
+use crate::cli::{Cli, Demo, Verb};
 use crate::open::Setup;
 
 /// Does what was typed.
@@ -32,6 +34,8 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Migrate(crate::cli::Migrate::Sql) => return migrate::sql(json),
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Man { dir } => return man::run(dir.as_deref()),
+        // It has a store of its own, and never touches the user's.
+        Verb::Demo(Demo::Crash(how)) => return demo::run(how, json).await,
         _ => {}
     }
     let setup = Setup::read(&global)?;
@@ -47,7 +51,9 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Queue(what) => queue::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
+        Verb::Verify(what) => verify::run(&setup, &what, json).await,
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { dir } => man::run(dir.as_deref()),
+        Verb::Demo(Demo::Crash(how)) => demo::run(&how, json).await,
     }
 }

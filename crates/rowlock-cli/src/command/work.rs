@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rowlock::engine::sqlite::LATEST;
 use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Runner, Signals, Stopper, Tally};
+use rowlock::verify::Ran;
 use rowlock::{Rowlock, Worker};
 use tokio::sync::oneshot;
 
@@ -19,6 +20,9 @@ use crate::{exit, out, show};
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
+    if how.leashed {
+        leash()?;
+    }
     let handlers = setup.config.runners()?;
     if handlers.is_empty() {
         return Err(no_handlers(setup));
@@ -29,6 +33,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     if let Some(slots) = how.concurrency {
         options.concurrency = usize::try_from(slots).unwrap_or(options.concurrency);
     }
+    options.ran = how.ran.map(Ran::open).transpose()?;
     let (rowlock, created) = setup.open_quietly(Access::Write)?;
     declare(&rowlock, &handlers).await?;
     let http = match how.listen {
@@ -44,6 +49,20 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
     }
     Ok(exit::OK)
+}
+
+/// Ends the process when whoever holds the other end of stdin is gone. Like a crash, which is safe.
+fn leash() -> Result<()> {
+    let wait = || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(i32::from(exit::FAILED));
+    };
+    // Nobody waits for it: it ends with the process.
+    std::thread::Builder::new()
+        .name("leash".to_owned())
+        .spawn(wait)
+        .context("can't watch stdin")?;
+    Ok(())
 }
 
 fn no_handlers(setup: &Setup) -> anyhow::Error {

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::lines::{self, Log};
 use crate::error::Result;
-use crate::job::JobId;
+use crate::job::{JobId, NewJob};
+use crate::stage::Enqueued;
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,21 @@ pub struct Answer<'a> {
     pub unique_key: Option<Cow<'a, str>>,
     /// Whether it is so: committed, as far as whoever asked was told.
     pub ok: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// The answer to an enqueue; nothing when it failed.
+    #[must_use]
+    pub fn enqueue(t: Timestamp, job: &'a NewJob, answer: Option<&Enqueued>) -> Self {
+        let id = answer.and_then(|answer| answer.id);
+        Self {
+            t,
+            op: Op::Enqueue,
+            id,
+            unique_key: job.unique_key.as_deref().map(Cow::Borrowed),
+            ok: id.is_some(),
+        }
+    }
 }
 
 /// Writes the told log. Clones share the file, and so may other processes.
