@@ -1,6 +1,7 @@
 //! One file per verb. In: what was typed. Out: an exit code, or an error that has one.
 
 mod apply;
+mod bench;
 mod bulk;
 mod completions;
 mod dev;
@@ -32,6 +33,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Migrate(crate::cli::Migrate::Sql) => return migrate::sql(json),
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Man { dir } => return man::run(dir.as_deref()),
+        Verb::Bench(what) => return bench::run(what, json).await,
         _ => {}
     }
     let setup = Setup::read(&global)?;
@@ -47,6 +49,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Queue(what) => queue::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
+        Verb::Bench(what) => bench::run(&what, json).await,
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { dir } => man::run(dir.as_deref()),
     }
