@@ -59,8 +59,10 @@ pub(super) fn drain(path: &Path, jobs: usize, per_commit: f64, history: bool) ->
     let clock = Clock::system();
     let watch = Stopwatch::start();
     let mut claim = connection.prepare(ours!("claim"))?;
-    let mut finish = connection.prepare(ours!("settle_finish"))?;
-    let mut forget = connection.prepare(ours!("settle_forget"))?;
+    let mut settle = connection.prepare(match history {
+        true => ours!("settle_done"),
+        false => ours!("settle_done_unkept"),
+    })?;
     let mut rows = Rows::new(per_commit);
     let mut ids: Vec<i64> = Vec::new();
     let mut left = jobs;
@@ -75,14 +77,21 @@ pub(super) fn drain(path: &Path, jobs: usize, per_commit: f64, history: bool) ->
             ids.push(row.get(0)?);
         }
         drop(claimed);
-        for id in &ids {
-            let none = None::<i64>;
-            let changed = match history {
-                true => finish.execute(params![id, TOKEN, "completed", now, now, none, 10])?,
-                false => forget.execute(params![id, TOKEN])?,
-            };
-            ensure!(changed == 1, "a row was not settled");
+        let list: Vec<String> = ids
+            .iter()
+            .map(|id| format!("[{id},{TOKEN},{now}]"))
+            .collect();
+        let list = format!("[{}]", list.join(","));
+        let mut settled = match history {
+            true => settle.query(params![list, now])?,
+            false => settle.query(params![list])?,
+        };
+        let mut ended = 0;
+        while settled.next()?.is_some() {
+            ended += 1;
         }
+        drop(settled);
+        ensure!(ended == ids.len(), "a row was not settled");
         commit(&connection)?;
         ensure!(!ids.is_empty(), "nothing was claimed");
         left -= ids.len();

@@ -7,6 +7,7 @@
 mod claim;
 mod connect;
 mod desk;
+mod done;
 pub(crate) mod error;
 mod health;
 mod lease;
@@ -267,10 +268,7 @@ impl Engine for Sqlite {
         let ends = |each: &Settlement| each.verdict.is_end();
         let rings = !settlements.iter().all(ends);
         self.write(settlements.len(), rings, move |on| {
-            settlements
-                .iter()
-                .map(|each| settle::settle(on, each, terms))
-                .collect()
+            done::settle_all(on, &settlements, terms)
         })
         .await
     }
