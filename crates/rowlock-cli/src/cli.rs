@@ -17,7 +17,8 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 not our database or another schema, 6 findings of doctor or verify, 7 conflict";
+5 not our database or another schema, 6 findings of doctor or verify or a missed goal of bench,
+7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
 #[derive(Debug, Parser)]
@@ -106,6 +107,9 @@ Examples:
     /// See for yourself, in a store of its own that is gone at the end
     #[command(subcommand)]
     Demo(Demo),
+    /// Measure this machine: rowlock, a bare loop of the same SQL, and a textbook's queue
+    #[command(subcommand)]
+    Bench(Bench),
     /// Print what makes a shell complete rowlock's commands
     #[command(after_help = "\
 Examples:
@@ -430,6 +434,51 @@ pub enum Queue {
         /// The queue
         name: Name,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// The SQLite engine, in a temporary folder; never in your store
+    #[command(after_help = "\
+It takes some five minutes; the figures mean little while the machine does other things. All sides
+use the same disk and wait for it at every commit. With --check a goal that was missed is named and
+the exit code is 6.
+
+Examples:
+  rowlock bench sqlite
+  rowlock bench sqlite --check --out docs/bench
+  rowlock bench sqlite --quick --json")]
+    Sqlite(BenchSqlite),
+    /// One of the processes of a measurement
+    #[command(hide = true)]
+    Part {
+        /// The store
+        path: PathBuf,
+        /// Enqueue so many jobs instead of working
+        #[arg(long, value_name = "N")]
+        produce: Option<usize>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSqlite {
+    /// End with exit code 6 when a goal is missed, and say which
+    #[arg(long, conflicts_with = "quick")]
+    pub check: bool,
+    /// Tiny sizes: whether everything runs and is counted right, not how fast
+    #[arg(long)]
+    pub quick: bool,
+    /// Also write sqlite.json and sqlite.svg into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Measure on this folder's disk [default: the current folder]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = ".",
+        hide_default_value = true
+    )]
+    pub dir: PathBuf,
 }
 
 /// A moment, or how long ago it was.

@@ -2,7 +2,9 @@
 
 use std::io::IsTerminal;
 
+use tracing::Level;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
 
 use crate::cli::{Log, Verb, Volume};
 use crate::out;
@@ -14,12 +16,18 @@ pub fn start(form: Log, verb: &Verb) {
         Verb::Dev(dev) => level(dev.volume),
         // Silent workers are what it is about.
         Verb::Demo(_) => LevelFilter::ERROR,
+        // It measures a worker as it is started, logs and all.
+        Verb::Bench(_) => LevelFilter::INFO,
         _ => LevelFilter::WARN,
+    };
+    let shown = match verb {
+        Verb::Bench(_) => Level::WARN,
+        _ => Level::TRACE,
     };
     let log = tracing_subscriber::fmt()
         .with_target(false)
         .with_max_level(level)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr.with_max_level(shown));
     match form {
         Log::Text => log.compact().with_ansi(colours()).init(),
         Log::Json => {

@@ -1,6 +1,7 @@
 //! One file per verb. In: what was typed. Out: an exit code, or an error that has one.
 
 mod apply;
+mod bench;
 mod bulk;
 mod completions;
 mod demo;
@@ -36,6 +37,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Man { dir } => return man::run(dir.as_deref()),
         // It has a store of its own, and never touches the user's.
         Verb::Demo(Demo::Crash(how)) => return demo::run(how, json).await,
+        Verb::Bench(what) => return bench::run(what, json).await,
         _ => {}
     }
     let setup = Setup::read(&global)?;
@@ -52,6 +54,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,
+        Verb::Bench(what) => bench::run(&what, json).await,
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { dir } => man::run(dir.as_deref()),
         Verb::Demo(Demo::Crash(how)) => demo::run(&how, json).await,

@@ -89,6 +89,7 @@ cases! {
         a_sent_job_is_gone,
         errors_of_all_attempts_are_kept_within_bounds,
         a_retention_of_zero_keeps_nothing,
+        verdicts_of_one_call_are_judged_one_by_one,
         each_verdict_of_a_batch_has_its_own_answer;
     lease:
         a_silent_worker_is_given_up_after_a_whole_lease,

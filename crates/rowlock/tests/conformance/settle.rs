@@ -257,3 +257,49 @@ pub async fn each_verdict_of_a_batch_has_its_own_answer(world: World) {
         [Settled::Accepted, Settled::LeaseLost, Settled::Accepted]
     );
 }
+
+pub async fn verdicts_of_one_call_are_judged_one_by_one(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let mut fleeting = Kind::new("fleeting").unwrap();
+    fleeting.retention.completed = Duration::ZERO;
+    site.engine().add_kinds(&[fleeting]).await.unwrap();
+    let mut jobs = Vec::new();
+    for kind in ["mail", "fleeting", "mail", "fleeting", "mail"] {
+        site.stage(job(kind)).await;
+        jobs.push(site.claim_one(&worker, &[kind]).await);
+    }
+    // Two of them have been given back and claimed again: the first claims are no longer current.
+    for late in &jobs[2..4] {
+        site.settle(late, Verdict::Release).await;
+        site.claim_one(&worker, &[late.kind.as_str()]).await;
+    }
+    let retry = Verdict::Retry {
+        at: world.clock.now(),
+        error: error(&jobs[4], &world),
+    };
+    let verdict = |n: usize, verdict: &Verdict| Settlement {
+        id: jobs[n].id,
+        token: jobs[n].token,
+        verdict: verdict.clone(),
+        started_at: None,
+    };
+    let call = vec![
+        verdict(0, &Verdict::Done),
+        verdict(1, &Verdict::Done),
+        verdict(2, &Verdict::Done),
+        verdict(3, &Verdict::NotNeeded),
+        verdict(4, &retry),
+        verdict(0, &Verdict::Done),
+        verdict(1, &Verdict::NotNeeded),
+    ];
+    let (yes, no) = (Settled::Accepted, Settled::LeaseLost);
+    let answers = site.engine().settle(call).await.unwrap();
+    assert_eq!(answers, [yes, yes, no, no, yes, no, no]);
+    assert_eq!(site.state(jobs[0].id).await, JobState::Completed);
+    assert!(site.is_gone(jobs[1].id).await);
+    for running in &jobs[2..4] {
+        assert_eq!(site.state(running.id).await, JobState::Processing);
+    }
+    assert_eq!(site.state(jobs[4].id).await, JobState::Pending);
+}

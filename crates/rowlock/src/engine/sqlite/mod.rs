@@ -7,6 +7,7 @@
 mod claim;
 mod connect;
 mod desk;
+mod done;
 pub(crate) mod error;
 mod health;
 mod integrity;
@@ -281,10 +282,7 @@ impl Engine for Sqlite {
         let rings = !settlements.iter().all(ends);
         let answers = self
             .write(settlements.len(), rings, move |on| {
-                let answers = settlements
-                    .iter()
-                    .map(|each| settle::settle(on, each, terms))
-                    .collect::<Result<_>>()?;
+                let answers = done::settle_all(on, &settlements, terms)?;
                 crash_point!("settle.written");
                 Ok(answers)
             })

@@ -1,0 +1,22 @@
+//! What `rowlock bench` measures, and against what.
+//!
+//! In one run, interleaved: ours (the library as an application or `rowlock work` uses it), the
+//! limit (a bare loop of the same statements at the same durability), and the canonical queue (the
+//! one that textbooks teach, given every fair advantage). `sqlite/` has one file per load,
+//! [`report`] turns the answers into a table, JSON and a chart.
+
+mod machine;
+mod measurement;
+mod place;
+pub mod report;
+mod size;
+pub mod sqlite;
+mod stopwatch;
+
+pub use machine::Machine;
+pub use measurement::{Bound, Goal, Measurement};
+pub use place::Place;
+pub use size::Size;
+
+/// Where a run tells how far it is.
+pub type Progress<'a> = &'a dyn Fn(&str);

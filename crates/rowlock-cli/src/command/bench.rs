@@ -1,0 +1,96 @@
+//! `rowlock bench`: measures this machine, and checks the goals.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rowlock::Clock;
+use rowlock::run::Signals;
+use rowlock_bench::report::{Report, chart, missed, table};
+use rowlock_bench::sqlite::{self, Part};
+use rowlock_bench::{Machine, Measurement, Place, Size};
+
+use crate::cli::{Bench, BenchSqlite};
+use crate::{exit, out, show};
+
+pub async fn run(what: &Bench, json: bool) -> Result<u8> {
+    match what {
+        Bench::Sqlite(how) => measure(how, json).await,
+        Bench::Part { path, produce } => {
+            let part = produce.map_or(Part::Worker, Part::Producer);
+            part.play(path).await?;
+            Ok(exit::OK)
+        }
+    }
+}
+
+async fn measure(how: &BenchSqlite, json: bool) -> Result<u8> {
+    let size = match how.quick {
+        true => Size::quick(),
+        false => Size::full(),
+    };
+    let place = Place::below(&how.dir)?;
+    let machine = Machine::here(place.path());
+    tell(&machine, &how.dir, how.quick);
+    let mut signals = Signals::listen()?;
+    let all = tokio::select! {
+        all = sqlite::run(&size, &place, &out::note) => all?,
+        // The folder goes with the place.
+        () = signals.next() => return Err(exit::with(exit::FAILED, "stopped before the end")),
+    };
+    if json {
+        for each in &all {
+            out::json(each)?;
+        }
+    } else {
+        out::lines(&table(&all))?;
+    }
+    if let Some(folder) = &how.out {
+        keep(folder, &machine, &all)?;
+    }
+    let missed = missed(&all);
+    if !how.check || missed.is_empty() {
+        return Ok(exit::OK);
+    }
+    for each in missed {
+        out::warn(&each);
+    }
+    Ok(exit::FINDINGS)
+}
+
+fn tell(machine: &Machine, dir: &Path, quick: bool) {
+    out::note(&format!(
+        "rowlock {} ({}), SQLite {}, {} cpus, {} on {}",
+        machine.version,
+        machine.commit.as_deref().unwrap_or("commit unknown"),
+        machine.sqlite,
+        machine.cpus,
+        show::path(dir),
+        machine.file_system,
+    ));
+    if !machine.has_disk() {
+        out::warn(
+            "this folder is in memory, where a commit waits for nothing: choose a disk with --dir",
+        );
+    }
+    if !machine.optimised && !quick {
+        out::warn("this rowlock was built without optimisation: use cargo build --release");
+    }
+}
+
+fn keep(folder: &Path, machine: &Machine, all: &[Measurement]) -> Result<()> {
+    let report = Report {
+        machine,
+        measured_at: Clock::system().now(),
+        measurements: all,
+    };
+    let mut text = serde_json::to_string_pretty(&report).context("can't write JSON")?;
+    text.push('\n');
+    let files = [("sqlite.json", text), ("sqlite.svg", chart(all, machine))];
+    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))?;
+        out::note(&format!("wrote {}", show::path(&path)));
+    }
+    Ok(())
+}
