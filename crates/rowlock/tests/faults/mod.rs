@@ -139,6 +139,23 @@ impl Ground {
         self.runtime.block_on(question)
     }
 
+    /// Waits until so many workers have joined: a process says that it is ready before it joins.
+    fn until_workers(&self, workers: usize) {
+        self.ask(async {
+            let mut wakeups = self.site.engine().wakeups();
+            loop {
+                wakeups.mark();
+                let living = self.site.rowlock.operate().workers().await.unwrap();
+                if living.len() == workers {
+                    return;
+                }
+                let patience = std::time::Duration::from_secs(120);
+                let rung = Clock::system().timeout(patience, wakeups.next()).await;
+                assert!(rung.is_some(), "nobody joins any more: {living:?}");
+            }
+        });
+    }
+
     /// Waits until `enough` says so; looks again whenever somebody commits.
     fn until(&self, enough: impl Fn(&rowlock::engine::Counts) -> bool) -> rowlock::engine::Counts {
         self.ask(async {

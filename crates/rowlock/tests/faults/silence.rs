@@ -35,6 +35,7 @@ pub fn a_write_lock_held_for_three_leases_costs_nobody_anything(ground: &Ground)
     let mut worker = ground.worker(LEASE_MS, 2, "mail,waits");
     let observer = ground.worker(LEASE_MS, 2, "other");
     worker.line_with("began waits");
+    ground.until_workers(2);
     let mut holder = ground.home.client();
     let quick = ground.ask(ground.site.stage(job("mail")));
     worker.line_with("began mail");

@@ -1,0 +1,96 @@
+//! Verbs that show what is promised: `verify`, `demo`, `bench`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub enum Demo {
+    /// Kill and stop workers in the middle of jobs, and count what is lost
+    Crash(Crash),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Half of the faults kill a worker process (SIGKILL), half stop it until others have taken over and then
+wake it: its late answers must be refused. A fault counts only if it hit a running job. At the end
+`rowlock verify` looks at both logs and the store. Exit code 0 only if nothing is lost, 6 if an
+invariant is broken.
+
+Example:
+  rowlock demo crash --jobs 1000 --kills 25")]
+pub struct Crash {
+    /// How many jobs
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub jobs: u64,
+    /// How many faults
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub kills: u32,
+    /// Choose the same victims, order and moments again
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+One line for each invariant: I3, I4, I6 and I7 from the store alone, I1 with --told, I2 and I5 with
+both logs. Exit code 6 when one is broken. docs/verify.md has the formats.
+
+Examples:
+  rowlock verify
+  rowlock enqueue --from jobs.ndjson --told told.ndjson
+  rowlock work --once --ran ran.ndjson
+  rowlock verify --told told.ndjson --ran ran.ndjson")]
+pub struct Verify {
+    /// What producers were told, as `enqueue --told` writes it
+    #[arg(long, value_name = "FILE")]
+    pub told: Option<PathBuf>,
+    /// What workers ran, as `work --ran` writes it
+    #[arg(long, value_name = "FILE")]
+    pub ran: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// The SQLite engine, in a temporary folder; never in your store
+    #[command(after_help = "\
+It takes some five minutes; the figures mean little while the machine does other things. All sides
+use the same disk and wait for it at every commit. With --check a goal that was missed is named and
+the exit code is 6.
+
+Examples:
+  rowlock bench sqlite
+  rowlock bench sqlite --check --out docs/bench
+  rowlock bench sqlite --quick --json")]
+    Sqlite(BenchSqlite),
+    /// One of the processes of a measurement
+    #[command(hide = true)]
+    Part {
+        /// The store
+        path: PathBuf,
+        /// Enqueue so many jobs instead of working
+        #[arg(long, value_name = "N")]
+        produce: Option<usize>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSqlite {
+    /// End with exit code 6 when a goal is missed, and say which
+    #[arg(long, conflicts_with = "quick")]
+    pub check: bool,
+    /// Tiny sizes: whether everything runs and is counted right, not how fast
+    #[arg(long)]
+    pub quick: bool,
+    /// Also write sqlite.json and sqlite.svg into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Measure on this folder's disk [default: the current folder]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = ".",
+        hide_default_value = true
+    )]
+    pub dir: PathBuf,
+}
