@@ -69,6 +69,17 @@ fn without_faults_every_job_runs_once() {
     assert!(line.starts_with(all), "{finished:?}");
 }
 
+#[test]
+fn too_few_jobs_for_the_faults_is_a_failure_that_says_so() {
+    let place = Place::new();
+    let finished = run(&place, &mut demo(&place, &["--jobs", "1", "--kills", "50"]));
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(
+        finished.stderr.contains("give it more --jobs"),
+        "{finished:?}"
+    );
+}
+
 #[cfg(feature = "test-hooks")]
 #[test]
 fn a_fence_that_was_taken_out_is_noticed() {

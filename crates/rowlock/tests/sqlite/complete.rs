@@ -8,11 +8,28 @@ use rowlock::claim::WorkerId;
 use rowlock::clock::Clock;
 use rowlock::job::{Backoff, Record};
 use rowlock::run::{Options, Stopper, Tally};
+use rowlock::verify::{Ran, RanLog, check};
 use rowlock::{Context, Error, Handler, JobState, Kind, NewJob, Outcome, Worker};
 use rusqlite::Connection;
 
 use super::home::File;
 use crate::conformance::world::Home;
+
+fn ran(home: &File) -> std::path::PathBuf {
+    home.address().path.with_extension("ran")
+}
+
+/// How its attempts ended, by the worker's own log.
+fn endings(home: &File) -> Vec<(String, bool)> {
+    let log = std::fs::read_to_string(ran(home)).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str(line).unwrap());
+    let ends = lines.filter(|line: &serde_json::Value| line["event"] == "end");
+    ends.map(|line| {
+        let outcome = line["outcome"].as_str().unwrap().to_owned();
+        (outcome, line["accepted"].as_bool().unwrap())
+    })
+    .collect()
+}
 
 /// Runs one job with `handler` until nothing is due.
 fn run(home: &File, handler: impl Handler) -> (Tally, Record) {
@@ -23,6 +40,7 @@ fn run(home: &File, handler: impl Handler) -> (Tally, Record) {
     };
     let options = Options {
         once: true,
+        ran: Some(Ran::open(ran(home)).unwrap()),
         ..Options::default()
     };
     let rowlock = home.open(Clock::system());
@@ -80,6 +98,17 @@ pub fn an_effect_that_was_rolled_back_is_tried_again() {
     });
     assert_eq!((tally.settled, tally.lost), (2, 0));
     assert_eq!((job.state, job.attempt), (JobState::Completed, 2));
+    let ends = [
+        ("retry".to_owned(), true),
+        ("completed_in".to_owned(), true),
+    ];
+    assert_eq!(endings(&home), ends);
+    let log = RanLog::read(ran(&home)).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let rowlock = home.open(Clock::system());
+    let report = runtime.block_on(check(rowlock.operate(), None, Some(&log)));
+    let report = report.unwrap();
+    assert!(report.is_clean(), "{report:?}");
     assert_eq!(noted(&connection), 1);
 }
 
@@ -107,5 +136,6 @@ pub fn a_late_completion_is_refused() {
     });
     assert_eq!((tally.settled, tally.lost), (0, 1));
     assert_eq!(job.state, JobState::Processing);
+    assert_eq!(endings(&home), [("done".to_owned(), false)]);
     assert_eq!(noted(&connection), 0);
 }

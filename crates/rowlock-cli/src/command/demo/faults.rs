@@ -105,15 +105,16 @@ impl<'a> Faults<'a> {
                         self.strike(victim).await?;
                     }
                     // It may have claimed, and may not have begun yet.
-                    None => drop(producer.some(4).await?),
+                    None => {
+                        let more = producer.some(4).await?;
+                        if !more && super::left(&self.rowlock).await? == 0 {
+                            return Err(self.too_few());
+                        }
+                    }
                 }
             }
             if self.now().saturating_sub(self.moved_at) > STUCK {
-                let left = self.plan.len();
-                return Err(exit::with(
-                    exit::FAILED,
-                    format!("{left} faults found no running job: give it more --jobs"),
-                ));
+                return Err(self.too_few());
             }
             self.rowlock.clock().sleep(LOOK).await;
         }
@@ -135,6 +136,14 @@ impl<'a> Faults<'a> {
             }
         }
         Ok(self.toll)
+    }
+
+    fn too_few(&self) -> anyhow::Error {
+        let left = self.plan.len();
+        exit::with(
+            exit::FAILED,
+            format!("{left} faults found no running job: give it more --jobs"),
+        )
     }
 
     fn now(&self) -> Elapsed {

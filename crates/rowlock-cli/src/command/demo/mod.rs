@@ -55,8 +55,9 @@ async fn crash(how: &Crash, seed: u64, json: bool) -> Result<u8> {
     let rowlock = home.open()?;
     let stops = how.kills / 2;
     let intro = format!(
-        "{} jobs, 2 workers, {} of them killed and {} stopped for longer than their lease",
+        "{} jobs, 2 workers, {} faults: {} kills, {} stops for longer than the lease",
         show::count(how.jobs),
+        how.kills,
         how.kills - stops,
         stops
     );
@@ -87,13 +88,18 @@ async fn ordeal(home: &Home, rowlock: &Rowlock, how: &Crash, seed: u64) -> Resul
     Ok(toll)
 }
 
-/// Waits until nothing is pending or in a worker's hands.
+/// How many jobs are pending or in a worker's hands.
+async fn left(rowlock: &Rowlock) -> Result<u64> {
+    let total = rowlock.operate().stats().await?.total;
+    Ok(total.pending + total.processing)
+}
+
+/// Waits until nothing is left.
 async fn drained(rowlock: &Rowlock, clock: &Clock) -> Result<()> {
     let mut best = u64::MAX;
     let mut since = clock.elapsed();
     loop {
-        let total = rowlock.operate().stats().await?.total;
-        let left = total.pending + total.processing;
+        let left = left(rowlock).await?;
         if left == 0 {
             return Ok(());
         }
