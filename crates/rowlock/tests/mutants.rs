@@ -1,5 +1,6 @@
 //! Mutants: each takes one safeguard out; the cases it names must notice.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -107,12 +108,17 @@ pub fn judge(arguments: &[String]) -> ExitCode {
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let mut survived = 0;
     let mut judged = 0;
+    // Each case runs once without a mutant, however many it catches.
+    let mut healthy = BTreeMap::new();
     for (path, mutant) in all() {
         if quick && !mutant.quick {
             continue;
         }
         for case in &mutant.caught_by {
-            let verdict = match (run(case, Some(&path)), run(case, None)) {
+            let alone = *healthy
+                .entry(case.clone())
+                .or_insert_with(|| run(case, None));
+            let verdict = match (run(case, Some(&path)), alone) {
                 (Run::Failed, Run::Passed) => "caught",
                 (Run::Passed, _) => "SURVIVED",
                 (Run::Broken, _) => "BROKEN",

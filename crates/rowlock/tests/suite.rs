@@ -1,4 +1,5 @@
-//! The one test binary: every case on every engine, faults with real processes, tidiness, mutants.
+//! The one test binary: every case on every engine, random lives against a model,
+//! the lease protocol in a model checker, faults with real processes, tidiness, mutants.
 //!
 //! `cargo test --test suite` runs the cases. The same binary is a rival process when it is called
 //! with `rival`, and the judge of the mutants when it is called with `judge`.
@@ -11,6 +12,8 @@
 mod conformance;
 mod crash;
 mod faults;
+mod lease_protocol;
+mod model;
 mod mutants;
 mod rival;
 mod sqlite;
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
     let mut trials = conformance::trials();
     trials.extend(faults::trials());
     trials.extend(crash::trials());
+    trials.extend(lease_protocol::trials());
+    trials.extend(model::trials());
     trials.extend(sqlite::trials());
     trials.extend(tidy::trials());
     trials.extend(mutants::trials());

@@ -244,13 +244,12 @@ fn the_traits_stay_small() {
 fn every_case_that_a_promise_names_exists() {
     let page = std::fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
     let mut cases: BTreeSet<String> = crate::conformance::names().map(str::to_owned).collect();
-    cases.extend(
-        crate::sqlite::trials()
-            .iter()
-            .map(|trial| trial.name().to_owned()),
-    );
+    let mut plain = crate::sqlite::trials();
+    plain.extend(crate::lease_protocol::trials());
+    cases.extend(plain.iter().map(|trial| trial.name().to_owned()));
     cases.extend(crate::faults::names());
     cases.extend(crate::crash::names());
+    cases.extend(crate::model::names());
     let named: Vec<&str> = page.split('`').filter(|word| word.contains("::")).collect();
     assert!(named.len() > 10, "the page names its cases");
     for case in named {
