@@ -146,6 +146,29 @@ impl Process {
         assert!(sent.success(), "kill -{name} {} failed", self.id());
     }
 
+    /// Waits until all of it has stopped, after SIGSTOP.
+    ///
+    /// # Panics
+    /// When it has ended instead, or goes on.
+    pub fn wait_until_stopped(&self) {
+        let path = format!("/proc/{}/stat", self.id());
+        #[expect(clippy::disallowed_methods, reason = "a deadline of real time")]
+        let since = std::time::Instant::now();
+        loop {
+            let stat = std::fs::read_to_string(&path).expect("a living process");
+            // Behind its name, which may hold anything.
+            let state = stat
+                .rsplit(") ")
+                .next()
+                .and_then(|rest| rest.chars().next());
+            if state == Some('T') {
+                return;
+            }
+            assert!(since.elapsed() < DEADLINE, "it doesn't stop: {stat}");
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits for its end; returns the exit code and every line.
     ///
     /// # Panics

@@ -292,10 +292,11 @@ pub async fn verdicts_of_one_call_are_judged_one_by_one(world: World) {
         verdict(4, &retry),
         verdict(0, &Verdict::Done),
         verdict(1, &Verdict::NotNeeded),
+        verdict(4, &Verdict::Done),
     ];
     let (yes, no) = (Settled::Accepted, Settled::LeaseLost);
     let answers = site.engine().settle(call).await.unwrap();
-    assert_eq!(answers, [yes, yes, no, no, yes, no, no]);
+    assert_eq!(answers, [yes, yes, no, no, yes, no, no, no]);
     assert_eq!(site.state(jobs[0].id).await, JobState::Completed);
     assert!(site.is_gone(jobs[1].id).await);
     for running in &jobs[2..4] {

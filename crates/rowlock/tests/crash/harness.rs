@@ -118,8 +118,9 @@ impl Harness {
 
     /// A worker is killed in the middle of a job: there is something to expire, and a suspect.
     fn leaves_something_behind(&self, url: &str) {
-        let mut killed = Process::start(&mut self.command(&self.work(url)));
-        killed.line_with("began naps");
+        let mut command = self.command(&self.work(url));
+        let mut killed = Process::start(command.env("ROWLOCK_PAUSE_AT", "run.began"));
+        killed.line_with("paused at run.began");
         killed.signal("KILL");
         no_ghosts(&killed.wait().1);
     }

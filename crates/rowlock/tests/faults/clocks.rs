@@ -43,7 +43,10 @@ pub fn a_process_an_hour_off_or_set_back_expires_nobody_alive(ground: &Ground) {
     // Only its own due times are off: this shows that its clock really is.
     wrong.line_with(&format!("began rare {later}"));
     pass("2.5");
-    std::fs::write(&setting, "-3600\n").unwrap();
+    // In one step: it is read at every look at the clock.
+    let new = folder.path().join("new");
+    std::fs::write(&new, "-3600\n").unwrap();
+    std::fs::rename(&new, &setting).unwrap();
     ground.ask(site.stage(job("mail")));
     wrong.line_with("began mail");
     pass("2.5");

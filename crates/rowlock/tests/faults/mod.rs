@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 use rowlock::clock::Clock;
+use rowlock::engine::Counts;
 use rowlock_testbed::Process;
 
 use crate::conformance::world::{Home, Site, World};
@@ -130,9 +131,25 @@ impl Ground {
         worker
     }
 
-    /// A process in one of `rival`'s roles.
-    fn rival(&self, role: &[&str]) -> Process {
-        Process::start(&mut rival(role))
+    /// A holder that stops itself once it has claimed, and reports when it is woken.
+    fn late(&self, lease_ms: u32) -> Process {
+        let role = ["late", &self.home.url(), &lease_ms.to_string()];
+        Process::start(rival(&role).env("ROWLOCK_PAUSE_AT", "claim.committed"))
+    }
+
+    /// A worker that is stopped at the start of a nap and holds no lock: others can give it up.
+    fn sleeper(&self, lease_ms: u32) -> Process {
+        let pause = [("ROWLOCK_PAUSE_AT", "run.began")];
+        let mut sleeper = self.worker_with(&pause, lease_ms, 1, "naps");
+        sleeper.line_with("paused at run.began");
+        sleeper.wait_until_stopped();
+        // A heartbeat may have been under way.
+        while !self.home.client().can_write() {
+            sleeper.signal("CONT");
+            sleeper.signal("STOP");
+            sleeper.wait_until_stopped();
+        }
+        sleeper
     }
 
     fn ask<T>(&self, question: impl Future<Output = T>) -> T {
@@ -141,35 +158,39 @@ impl Ground {
 
     /// Waits until so many workers have joined: a process says that it is ready before it joins.
     fn until_workers(&self, workers: usize) {
-        self.ask(async {
-            let mut wakeups = self.site.engine().wakeups();
-            loop {
-                wakeups.mark();
-                let living = self.site.rowlock.operate().workers().await.unwrap();
-                if living.len() == workers {
-                    return;
-                }
-                let patience = std::time::Duration::from_secs(120);
-                let rung = Clock::system().timeout(patience, wakeups.next()).await;
-                assert!(rung.is_some(), "nobody joins any more: {living:?}");
-            }
+        let operate = self.site.rowlock.operate();
+        self.eventually(async || {
+            let living = operate.workers().await.unwrap().len();
+            (living == workers).then_some(())
         });
     }
 
-    /// Waits until `enough` says so; looks again whenever somebody commits.
-    fn until(&self, enough: impl Fn(&rowlock::engine::Counts) -> bool) -> rowlock::engine::Counts {
-        self.ask(async {
+    /// Waits until `enough` says so.
+    fn until(&self, enough: impl Fn(&Counts) -> bool) -> Counts {
+        let operate = self.site.rowlock.operate();
+        self.eventually(async || {
+            let counts = operate.stats().await.unwrap().total;
+            enough(&counts).then_some(counts)
+        })
+    }
+
+    /// Looks again whenever somebody commits.
+    fn eventually<T>(&self, look: impl AsyncFn() -> Option<T>) -> T {
+        let looking = async {
             let mut wakeups = self.site.engine().wakeups();
             loop {
                 wakeups.mark();
-                let counts = self.site.rowlock.operate().stats().await.unwrap().total;
-                if enough(&counts) {
-                    return counts;
+                if let Some(found) = look().await {
+                    return found;
                 }
-                let patience = std::time::Duration::from_secs(120);
-                let rung = Clock::system().timeout(patience, wakeups.next()).await;
-                assert!(rung.is_some(), "nothing happens any more: {counts:?}");
+                wakeups.next().await;
             }
+        };
+        let patience = std::time::Duration::from_secs(120);
+        let found = self.ask(Clock::system().timeout(patience, looking));
+        found.unwrap_or_else(|| {
+            let counts = self.ask(self.site.rowlock.operate().stats()).unwrap().total;
+            panic!("it doesn't happen: {counts:?}")
         })
     }
 }

@@ -111,9 +111,7 @@ pub fn a_lease_lost_while_stopping_ends_the_handlers(ground: &Ground) {
 pub fn a_stopped_process_that_wakes_up_late_is_refused(ground: &Ground) {
     let site = &ground.site;
     let id = ground.ask(site.stage(job("naps")));
-    let mut sleeper = ground.worker(LEASE_MS, 1, "naps");
-    sleeper.line_with("began naps");
-    sleeper.signal("STOP");
+    let sleeper = ground.sleeper(LEASE_MS);
     let observer = ground.worker(LEASE_MS, 1, "mail");
     ground.until(|counts| counts.pending == 1);
     let successor = ground.ask(site.join());

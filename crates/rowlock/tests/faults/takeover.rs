@@ -13,9 +13,10 @@ const LEASE_MS: u32 = 1_000;
 pub fn a_holder_that_wakes_up_late_is_refused_whatever_it_reports(ground: &Ground) {
     let site = &ground.site;
     ground.ask(site.stage_many("mail", 5));
-    let mut late = ground.rival(&["late", &ground.home.url(), &LEASE_MS.to_string()]);
-    late.line_with("claimed 5");
-    late.signal("STOP");
+    // It stops itself where it holds no lock: otherwise nobody could give it up.
+    let mut late = ground.late(LEASE_MS);
+    late.line_with("paused at claim.committed");
+    late.wait_until_stopped();
     let observer = ground.worker(LEASE_MS, 1, "other");
     ground.until(|counts| counts.pending == 5);
     let successor = ground.ask(site.join());
@@ -44,9 +45,7 @@ pub fn a_holder_that_wakes_up_late_is_refused_whatever_it_reports(ground: &Groun
 pub fn a_rescuer_paused_between_finding_and_giving_back_undoes_nothing(ground: &Ground) {
     let site = &ground.site;
     let id = ground.ask(site.stage(job("naps")));
-    let mut sleeper = ground.worker(LEASE_MS, 1, "naps");
-    sleeper.line_with("began naps");
-    sleeper.signal("STOP");
+    let sleeper = ground.sleeper(LEASE_MS);
     let pause = [("ROWLOCK_PAUSE_AT", "expire.found")];
     let mut rescuer = ground.worker_with(&pause, LEASE_MS, 1, "other");
     rescuer.line_with("paused at expire.found");

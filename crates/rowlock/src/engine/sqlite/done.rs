@@ -24,19 +24,20 @@ pub(super) fn settle_all(
     // A second verdict on a job comes after the first: it waits for its own turn below.
     let together: Vec<bool> = settlements
         .iter()
-        .map(|each| is_done(each) && asked.insert(each.id.0))
+        .map(|each| asked.insert(each.id.0) && is_done(each))
         .collect();
     let done = || {
         let both = settlements.iter().zip(&together);
         both.filter_map(|(each, together)| together.then_some(each))
     };
+    let most = done().count();
     let mut ended = HashSet::new();
-    if !asked.is_empty() {
+    if most > 0 {
         let now = terms.now.as_millisecond();
         let values = [list(done()).into(), now.into()];
         run(connection, sql!("settle_done"), values, &mut ended)?;
     }
-    if ended.len() < asked.len() {
+    if ended.len() < most {
         let left = list(done().filter(|each| !ended.contains(&each.id.0)));
         let statement = sql!("settle_done_unkept");
         run(connection, statement, [left.into()], &mut ended)?;

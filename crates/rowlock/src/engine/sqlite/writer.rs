@@ -159,7 +159,9 @@ fn in_transaction(
     }
     step(begin)?;
     let done = body().and_then(|()| step("COMMIT"));
-    crash_point!("write.committed");
+    if done.is_ok() {
+        crash_point!("write.committed");
+    }
     if done.is_err() && !connection.is_autocommit() {
         // Best effort: SQLite has rolled back by itself after most of the errors that get here.
         let _ = connection.execute_batch("ROLLBACK");

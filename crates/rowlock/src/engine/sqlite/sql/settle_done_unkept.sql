@@ -1,4 +1,7 @@
 -- purpose: claimed jobs whose work is done leave nothing, because their retention is zero
+-- moves: settle_done processing -> completed
+-- moves: settle_not_needed processing -> completed
+-- differs: nothing of the completed jobs is kept
 -- ?1 [[id, token, ...], ...] of those that settle_done left
 DELETE FROM main.rowlock_job WHERE id IN (
     SELECT job.id FROM json_each(?1) AS done
