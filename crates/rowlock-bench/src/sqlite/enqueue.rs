@@ -45,11 +45,13 @@ pub(super) async fn measure(
     ];
     let mut single = [Runs::default(), Runs::default(), Runs::default()];
     let mut bulk = Runs::default();
+    let mut by_one = Vec::new();
     let empty = place.file("empty.db");
     drop(ours::create(&empty)?);
     for round in 1..=size.rounds {
         say(&format!("enqueue, round {round} of {}", size.rounds));
-        let canonical = textbook::enqueue(place, size.by_one)?;
+        let (one, canonical) = textbook::enqueue(place, size.by_one)?;
+        by_one.push(one);
         for ((_, producers, jobs, _), runs) in loads.iter().zip(&mut single) {
             let path = place.copy(&empty, "ours.db")?;
             let run = ours::enqueue(&path, *producers, *jobs).await?;
@@ -72,7 +74,7 @@ pub(super) async fn measure(
         let made = runs.measurement(step, *jobs);
         all.push(match of_limit {
             Some(least) => made.goal("of_limit", Bound::AtLeast(*least)),
-            None => made,
+            None => made.with("canonical_by_one", median(&by_one)),
         });
     }
     all.push(bulk.measurement("enqueue_bulk", size.bulk));
