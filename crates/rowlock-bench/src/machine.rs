@@ -20,6 +20,8 @@ pub struct Machine {
     pub file_system: String,
     /// Of the bundled SQLite.
     pub sqlite: &'static str,
+    /// How many processes wanted a processor in the minute before: what is not near zero is others'.
+    pub load: Option<f64>,
     /// Whether the compiler optimised.
     pub optimised: bool,
 }
@@ -35,8 +37,15 @@ impl Machine {
             cpu: cpu(),
             file_system: file_system(folder).unwrap_or_else(|| "unknown".to_owned()),
             sqlite: rusqlite::version(),
+            load: load(),
             optimised: !cfg!(debug_assertions),
         }
+    }
+
+    /// Whether others use so much of it that the figures are about them as well.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.load.is_some_and(|load| load > 0.5)
     }
 
     /// Whether a commit in that folder waits for a disk at all.
@@ -60,6 +69,11 @@ fn commit() -> Option<String> {
         .ok()?;
     let text = String::from_utf8(told.stdout).ok()?.trim().to_owned();
     (told.status.success() && !text.is_empty()).then_some(text)
+}
+
+fn load() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
 }
 
 fn cpu() -> Option<String> {

@@ -75,12 +75,13 @@ pub fn chart(all: &[Measurement], machine: &Machine) -> String {
     }
     let _ = writeln!(
         svg,
-        "<text class=\"note\" x=\"16\" y=\"{}\">rowlock {}, SQLite {}, {} cpus, {}; medians of one run</text>\n</svg>",
+        "<text class=\"note\" x=\"16\" y=\"{}\">rowlock {}, SQLite {}, {} cpus, {}, load {} before; medians of one run</text>\n</svg>",
         height - 12,
         machine.version,
         machine.sqlite,
         machine.cpus,
-        machine.file_system
+        machine.file_system,
+        machine.load.map_or_else(|| "unknown".to_owned(), short),
     );
     svg
 }

@@ -72,6 +72,12 @@ fn tell(machine: &Machine, dir: &Path, quick: bool) {
             "this folder is in memory, where a commit waits for nothing: choose a disk with --dir",
         );
     }
+    if machine.is_busy() && !quick {
+        let load = machine.load.unwrap_or_default();
+        out::warn(&format!(
+            "the machine is busy with other things (load {load}): figures will be lower and vary"
+        ));
+    }
     if !machine.optimised && !quick {
         out::warn("this rowlock was built without optimisation: use cargo build --release");
     }
