@@ -224,7 +224,6 @@ impl<'a> Look<'a> {
 
     fn take_lane(&self, queue: &Name, lane: &Lane, limit: usize) -> Result<Vec<ClaimedJob>> {
         let mut update = sql!("claim").on(self.connection)?;
-        let mut claims = row::Claims::default();
         let rows = update
             .query_map(
                 params![
@@ -237,7 +236,7 @@ impl<'a> Look<'a> {
                     self.wanted.worker.as_str(),
                     self.wanted.token.get(),
                 ],
-                |row| claims.read(row),
+                row::claimed,
             )
             .map_err(|why| map(why, "claim"))?;
         let mut jobs = rows

@@ -13,47 +13,24 @@ use crate::job::{Backoff, JobId, JobState, Kind, Name, Payload, Record, Retentio
 
 type Read<T> = rusqlite::Result<T>;
 
-/// Reads the rows of one claim. Most have the back-off of their kind: it is parsed once, not for
-/// every job.
-#[derive(Debug, Default)]
-pub(super) struct Claims {
-    backoff: Option<(Vec<u8>, Backoff)>,
-}
-
-impl Claims {
-    pub(super) fn read(&mut self, row: &Row<'_>) -> Read<ClaimedJob> {
-        Ok(ClaimedJob {
-            id: JobId(row.get(0)?),
-            token: Token::stored(row.get(1)?),
-            kind: name(row, 2)?,
-            queue: name(row, 3)?,
-            priority: number(row, 4)?,
-            payload: Payload::stored(text(row, 5)?.unwrap_or_default()),
-            attempt: number(row, 6)?,
-            max_attempts: number(row, 7)?,
-            scheduled_at: time(row, 8)?.unwrap_or_default(),
-            unique_key: text(row, 9)?,
-            tags: json(row, 10)?.unwrap_or_default(),
-            trace_context: text(row, 11)?,
-            suspect: row.get(12)?,
-            backoff: self.backoff(row, 13)?,
-            timeout: span(row, 14)?.unwrap_or(Kind::DEFAULT_TIMEOUT),
-        })
-    }
-
-    fn backoff(&mut self, row: &Row<'_>, at: usize) -> Read<Backoff> {
-        let ValueRef::Text(stored) = row.get_ref(at)? else {
-            return Ok(Backoff::default());
-        };
-        if let Some((text, backoff)) = &self.backoff
-            && text == stored
-        {
-            return Ok(backoff.clone());
-        }
-        let backoff: Backoff = json(row, at)?.unwrap_or_default();
-        self.backoff = Some((stored.to_vec(), backoff.clone()));
-        Ok(backoff)
-    }
+pub(super) fn claimed(row: &Row<'_>) -> Read<ClaimedJob> {
+    Ok(ClaimedJob {
+        id: JobId(row.get(0)?),
+        token: Token::stored(row.get(1)?),
+        kind: name(row, 2)?,
+        queue: name(row, 3)?,
+        priority: number(row, 4)?,
+        payload: Payload::stored(text(row, 5)?.unwrap_or_default()),
+        attempt: number(row, 6)?,
+        max_attempts: number(row, 7)?,
+        scheduled_at: time(row, 8)?.unwrap_or_default(),
+        unique_key: text(row, 9)?,
+        tags: json(row, 10)?.unwrap_or_default(),
+        trace_context: text(row, 11)?,
+        suspect: row.get(12)?,
+        backoff: json(row, 13)?.unwrap_or_default(),
+        timeout: span(row, 14)?.unwrap_or(Kind::DEFAULT_TIMEOUT),
+    })
 }
 
 pub(super) fn record(row: &Row<'_>) -> Read<Record> {
