@@ -27,6 +27,8 @@ pub struct Size {
     pub backlog_behind: usize,
     /// Jobs whose start is timed, at a hundred a second.
     pub starts: usize,
+    /// The same, at five a second.
+    pub rare_starts: usize,
     /// How long an idle worker is watched.
     pub idle: Duration,
 }
@@ -47,6 +49,7 @@ impl Size {
             finished: 1_000_000,
             backlog_behind: 100_000,
             starts: 500,
+            rare_starts: 50,
             idle: Duration::from_secs(10),
         }
     }
@@ -66,6 +69,7 @@ impl Size {
             finished: 1_000,
             backlog_behind: 200,
             starts: 10,
+            rare_starts: 2,
             idle: Duration::from_millis(100),
         }
     }

@@ -13,7 +13,7 @@ use place::Place;
 use serde_json::Value;
 
 /// Every step, its unit, the jobs of one run, and whether it has a limit beside it.
-const STEPS: [(&str, &str, u64, bool); 11] = [
+const STEPS: [(&str, &str, u64, bool); 18] = [
     ("enqueue_1", "jobs/s", 16, true),
     ("enqueue_16", "jobs/s", 64, true),
     ("enqueue_256", "jobs/s", 256, true),
@@ -22,9 +22,16 @@ const STEPS: [(&str, &str, u64, bool); 11] = [
     ("drain_without_history", "jobs/s", 500, true),
     ("start_in_process", "ms", 10, false),
     ("start_across_processes", "ms", 10, false),
+    ("start_across_processes_idle", "ms", 2, false),
     ("idle_worker", "% of a core", 0, false),
+    ("enqueue_1_behind_history", "jobs/s", 16, false),
     ("enqueue_16_behind_history", "jobs/s", 64, false),
-    ("drain_behind_history", "jobs/s", 264, false),
+    ("enqueue_256_behind_history", "jobs/s", 256, false),
+    ("enqueue_bulk_behind_history", "jobs/s", 2_000, false),
+    ("drain_behind_history", "jobs/s", 2_536, false),
+    ("drain_without_history_behind_history", "jobs/s", 200, false),
+    ("start_in_process_behind_history", "ms", 10, false),
+    ("start_across_processes_behind_history", "ms", 10, false),
 ];
 
 #[test]

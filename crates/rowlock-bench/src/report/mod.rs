@@ -32,7 +32,7 @@ pub fn missed(all: &[Measurement]) -> Vec<String> {
         if each.noisy {
             let a_a = each.figure("a_a").unwrap_or(f64::NAN);
             words.push(format!(
-                "{}: noisy, the same state twice differed by {a_a:.2}",
+                "{}: noisy, one run of the same state was {a_a:.2} of the other; this proves nothing",
                 each.step
             ));
         }

@@ -1,16 +1,34 @@
 //! Ours against ours: the same loads with a million finished jobs behind.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use rowlock::Clock;
 use rusqlite::params;
 
+use super::latency::Start;
 use super::{KIND, PAYLOAD, connect, ours};
 use crate::measurement::median;
+use crate::stopwatch::as_f64;
 use crate::{Bound, Measurement, Place, Progress, Size};
 
 const GOAL: f64 = 0.8;
+
+/// The loads, in the order in which [`throughput`] runs them.
+const STEPS: [&str; 6] = [
+    "enqueue_1_behind_history",
+    "enqueue_16_behind_history",
+    "enqueue_256_behind_history",
+    "enqueue_bulk_behind_history",
+    "drain_behind_history",
+    "drain_without_history_behind_history",
+];
+
+/// Two stores that differ in their history: with jobs that wait, and without.
+struct State {
+    backlog: PathBuf,
+    idle: PathBuf,
+}
 
 /// One load in the two states, and the empty one a second time.
 #[derive(Default)]
@@ -21,13 +39,21 @@ struct Runs {
 }
 
 impl Runs {
+    fn of(&mut self, state: usize) -> &mut Vec<f64> {
+        match state {
+            0 => &mut self.behind,
+            1 => &mut self.empty,
+            _ => &mut self.again,
+        }
+    }
+
     fn measurement(&self, step: &'static str, jobs: usize, finished: usize) -> Measurement {
         let (empty, again) = (median(&self.empty), median(&self.again));
         let a_a = (empty / again).min(again / empty);
         let ours = median(&self.behind);
         let mut made = Measurement::new(step, "jobs/s", jobs)
             .ours(&self.behind)
-            .with("finished", crate::stopwatch::as_f64(finished))
+            .with("finished", as_f64(finished))
             .with("without", empty)
             .with("of_without", ours / empty)
             .with("a_a", a_a)
@@ -44,39 +70,79 @@ pub(super) async fn measure(
     place: &Place,
     say: Progress<'_>,
 ) -> Result<Vec<Measurement>> {
-    let (jobs, finished) = (size.backlog_behind, size.finished);
+    let finished = size.finished;
     say(&format!("writing {finished} finished jobs"));
-    let empty = place.file("empty_backlog.db");
-    drop(ours::create(&empty)?);
-    let behind = place.file("behind_backlog.db");
-    drop(ours::create(&behind)?);
-    fill(&behind, finished)?;
-    for path in [&empty, &behind] {
-        ours::bulk(path, jobs).await?;
-    }
-    let (mut drain, mut enqueue) = (Runs::default(), Runs::default());
+    let behind = state(size, place, "behind", finished).await?;
+    let empty = state(size, place, "empty", 0).await?;
+    let mut runs: [Runs; STEPS.len()] = Default::default();
+    let mut jobs = [0; STEPS.len()];
     for round in 1..=size.alternations {
         say(&format!(
             "with {finished} finished jobs behind, round {round} of {}",
             size.alternations
         ));
-        for state in 0..3 {
-            let of = if state == 0 { &behind } else { &empty };
-            let path = place.copy(of, "ours.db")?;
-            let staged = ours::enqueue(&path, 16, size.by_some).await?.rate;
-            let drained = ours::drain(&path, jobs + size.by_some, true).await?.rate;
-            for (runs, rate) in [(&mut enqueue, staged), (&mut drain, drained)] {
-                match state {
-                    0 => runs.behind.push(rate),
-                    1 => runs.empty.push(rate),
-                    _ => runs.again.push(rate),
-                }
+        for turn in 0..3 {
+            let state = if turn == 0 { &behind } else { &empty };
+            let measured = throughput(size, place, state).await?;
+            for (n, (handled, rate)) in measured.into_iter().enumerate() {
+                jobs[n] = handled;
+                runs[n].of(turn).push(rate);
             }
         }
     }
-    Ok(vec![
-        enqueue.measurement("enqueue_16_behind_history", size.by_some, finished),
-        drain.measurement("drain_behind_history", jobs + size.by_some, finished),
+    let mut all: Vec<Measurement> = STEPS
+        .iter()
+        .zip(&runs)
+        .zip(jobs)
+        .map(|((step, runs), jobs)| runs.measurement(step, jobs, finished))
+        .collect();
+    for start in [
+        Start::InProcess("start_in_process_behind_history"),
+        Start::Across("start_across_processes_behind_history"),
+    ] {
+        let without = start.measure(size, place, &empty.idle, say).await?.ours;
+        let made = start.measure(size, place, &behind.idle, say).await?;
+        all.push(
+            made.with("finished", as_f64(finished))
+                .with("without", without),
+        );
+    }
+    Ok(all)
+}
+
+async fn state(size: &Size, place: &Place, name: &str, finished: usize) -> Result<State> {
+    let idle = place.file(&format!("{name}.db"));
+    drop(ours::create(&idle)?);
+    if finished > 0 {
+        fill(&idle, finished)?;
+    }
+    let backlog = place.copy(&idle, &format!("{name}_backlog.db"))?;
+    ours::bulk(&backlog, size.backlog_behind).await?;
+    Ok(State { backlog, idle })
+}
+
+/// Every load once; how many jobs it handled, and how fast.
+async fn throughput(
+    size: &Size,
+    place: &Place,
+    state: &State,
+) -> Result<[(usize, f64); STEPS.len()]> {
+    let path = place.copy(&state.backlog, "ours.db")?;
+    let one = ours::enqueue(&path, 1, size.by_one).await?.rate;
+    let some = ours::enqueue(&path, 16, size.by_some).await?.rate;
+    let many = ours::enqueue(&path, 256, size.by_many).await?.rate;
+    let bulk = ours::bulk(&path, size.bulk).await?.rate;
+    let all = size.backlog_behind + size.by_one + size.by_some + size.by_many + size.bulk;
+    let kept = ours::drain(&path, all, true).await?.rate;
+    let path = place.copy(&state.backlog, "ours.db")?;
+    let unkept = ours::drain(&path, size.backlog_behind, false).await?.rate;
+    Ok([
+        (size.by_one, one),
+        (size.by_some, some),
+        (size.by_many, many),
+        (size.bulk, bulk),
+        (all, kept),
+        (size.backlog_behind, unkept),
     ])
 }
 

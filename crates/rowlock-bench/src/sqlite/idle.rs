@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use rowlock::Clock;
 
 use super::ours;
-use super::part::{FIRST, Part, READY, timed};
+use super::part::{FIRST, Pace, Part, READY, timed};
 use crate::stopwatch::Stopwatch;
 use crate::{Bound, Measurement, Place, Progress, Size};
 
@@ -52,9 +52,13 @@ impl Child {
     pub(super) fn start(part: Part, path: &Path) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["bench", "part"]).arg(path);
-        if let Part::Producer(jobs) = part {
-            command.args(["--produce", &jobs.to_string()]);
-        }
+        match part {
+            Part::Worker => &mut command,
+            Part::Producer(Pace::Often(jobs)) => command.args(["--produce", &jobs.to_string()]),
+            Part::Producer(Pace::Rarely(jobs)) => {
+                command.args(["--rarely", "--produce", &jobs.to_string()])
+            }
+        };
         let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -15,9 +15,10 @@ mod textbook;
 
 use anyhow::Result;
 
+use self::latency::Start;
 use crate::{Measurement, Place, Progress, Size};
 
-pub use part::Part;
+pub use part::{Pace, Part};
 
 /// What every job of a throughput load carries.
 const PAYLOAD: &str = r#"{"to":"ada@example.com","subject":"hello"}"#;
@@ -31,8 +32,16 @@ const QUEUE: &str = "default";
 pub async fn run(size: &Size, place: &Place, say: Progress<'_>) -> Result<Vec<Measurement>> {
     let mut all = enqueue::measure(size, place, say).await?;
     all.extend(drain::measure(size, place, say).await?);
-    all.push(latency::in_process(size, place, say).await?);
-    all.push(latency::across_processes(size, place, say).await?);
+    let store = place.file("empty.db");
+    drop(ours::create(&store)?);
+    for start in [
+        Start::InProcess("start_in_process"),
+        Start::Across("start_across_processes"),
+        Start::Rare("start_across_processes_idle"),
+    ] {
+        all.push(start.measure(size, place, &store, say).await?);
+    }
+    place.remove(&store);
     all.push(idle::measure(size, place, say).await?);
     all.extend(history::measure(size, place, say).await?);
     Ok(all)

@@ -17,10 +17,19 @@ use crate::stopwatch::now;
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Enqueues so many jobs, and tells when each call returned.
-    Producer(usize),
+    /// Enqueues jobs, and tells when each call returned.
+    Producer(Pace),
     /// Works until its stdin is closed, and tells when each handler was entered.
     Worker,
+}
+
+/// How many jobs come, and how close to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// A hundred a second.
+    Often(usize),
+    /// Five a second: the worker has gone to rest before each.
+    Rarely(usize),
 }
 
 /// The kind whose starts are timed.
@@ -46,7 +55,7 @@ impl Part {
     pub async fn play(self, path: &Path) -> Result<()> {
         let rowlock = open(path)?;
         let times = match self {
-            Self::Producer(jobs) => produce(&rowlock, jobs).await?,
+            Self::Producer(pace) => produce(&rowlock, pace).await?,
             Self::Worker => work_until_closed(rowlock).await?,
         };
         let mut text = String::new();
@@ -76,14 +85,18 @@ pub(super) fn timed(n: usize) -> Result<NewJob> {
     Ok(NewJob::new(TIMED)?.payload_of(&Number { n })?)
 }
 
-/// A hundred jobs a second at uneven distances; when each enqueue returned.
-pub(super) async fn produce(rowlock: &Rowlock, jobs: usize) -> Result<Times> {
+/// Jobs at uneven distances; when each enqueue returned.
+pub(super) async fn produce(rowlock: &Rowlock, pace: Pace) -> Result<Times> {
     let clock = Clock::system();
+    // Uniform, so that no rhythm of the worker's can meet it or miss it.
+    let (jobs, least, spread) = match pace {
+        Pace::Often(jobs) => (jobs, Duration::ZERO, Duration::from_millis(20)),
+        Pace::Rarely(jobs) => (jobs, Duration::from_millis(100), Duration::from_millis(200)),
+    };
     let mut times = Vec::with_capacity(jobs);
     let mut due = now();
     for n in 0..jobs {
-        // Uniform from 0 to 20 ms, so that no rhythm of the worker's can meet it or miss it.
-        due += rowlock::job::jitter(Duration::from_millis(20));
+        due += least + rowlock::job::jitter(spread);
         clock.sleep(due.saturating_sub(now())).await;
         rowlock.enqueue(&timed(n)?).await?;
         times.push((n, now()));

@@ -54,7 +54,7 @@ pub struct Verify {
 pub enum Bench {
     /// The SQLite engine, in a temporary folder; never in your store
     #[command(after_help = "\
-It takes some five minutes; the figures mean little while the machine does other things. All sides
+It takes some ten minutes; the figures mean little while the machine does other things. All sides
 use the same disk and wait for it at every commit. With --check a goal that was missed is named and
 the exit code is 6.
 
@@ -71,6 +71,9 @@ Examples:
         /// Enqueue so many jobs instead of working
         #[arg(long, value_name = "N")]
         produce: Option<usize>,
+        /// Five a second instead of a hundred
+        #[arg(long)]
+        rarely: bool,
     },
 }
 

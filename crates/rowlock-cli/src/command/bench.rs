@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use rowlock::Clock;
 use rowlock::run::Signals;
 use rowlock_bench::report::{Report, chart, missed, table};
-use rowlock_bench::sqlite::{self, Part};
+use rowlock_bench::sqlite::{self, Pace, Part};
 use rowlock_bench::{Machine, Measurement, Place, Size};
 
 use crate::cli::{Bench, BenchSqlite};
@@ -15,8 +15,13 @@ use crate::{exit, out, show};
 pub async fn run(what: &Bench, json: bool) -> Result<u8> {
     match what {
         Bench::Sqlite(how) => measure(how, json).await,
-        Bench::Part { path, produce } => {
-            let part = produce.map_or(Part::Worker, Part::Producer);
+        Bench::Part {
+            path,
+            produce,
+            rarely,
+        } => {
+            let pace = if *rarely { Pace::Rarely } else { Pace::Often };
+            let part = produce.map_or(Part::Worker, |jobs| Part::Producer(pace(jobs)));
             part.play(path).await?;
             Ok(exit::OK)
         }
@@ -47,7 +52,13 @@ async fn measure(how: &BenchSqlite, json: bool) -> Result<u8> {
     if let Some(folder) = &how.out {
         keep(folder, &machine, &all)?;
     }
-    let missed = missed(&all);
+    let mut missed = missed(&all);
+    if !machine.has_disk() {
+        missed.push("nothing was written to a disk: this proves nothing".to_owned());
+    }
+    if !machine.optimised {
+        missed.push("built without optimisation: this proves nothing".to_owned());
+    }
     if !how.check || missed.is_empty() {
         return Ok(exit::OK);
     }
