@@ -1,5 +1,6 @@
 //! Fetching jobs: both claims of a round, and when to look again.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -7,7 +8,7 @@ use jiff::Timestamp;
 use crate::claim::{Claim, ClaimedJob};
 use crate::clock::Clock;
 use crate::engine::{Engine, Wakeups};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::event;
 use crate::job::Token;
 
@@ -17,6 +18,20 @@ pub(super) struct Haul {
     pub(super) jobs: Vec<ClaimedJob>,
     pub(super) next_due: Option<Timestamp>,
     pub(super) full: bool,
+}
+
+/// What a claim brought, or the fences that were asked for in vain.
+pub(super) type Hauled = Result<Haul, (Vec<Token>, Error)>;
+
+/// A claim under way.
+pub(super) type Claiming = Pin<Box<dyn Future<Output = Hauled> + Send>>;
+
+/// Ends when the claim under way was answered; without one, never.
+pub(super) async fn answer(claiming: &mut Option<Claiming>) -> Hauled {
+    match claiming {
+        Some(claiming) => claiming.await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Whether to look for jobs, and if not, when.
@@ -31,11 +46,7 @@ pub(super) enum Look {
 }
 
 /// Both claims at once: they share a transaction where the engine groups commits.
-pub(super) async fn fetch(
-    engine: &dyn Engine,
-    ordinary: Claim,
-    suspect: Option<Claim>,
-) -> Result<Haul, (Vec<Token>, Error)> {
+pub(super) async fn fetch(engine: &dyn Engine, ordinary: Claim, suspect: Option<Claim>) -> Hauled {
     let (limit, first) = (ordinary.limit, ordinary.token);
     let second = suspect.as_ref().map(|claim| claim.token);
     let ask_suspect = async {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::attempt::{Attempt, Ended, Order};
-use super::fetch::{Look, fetch, wait};
+use super::fetch::{Claiming, Hauled, Look, answer, fetch, wait};
 use super::heartbeat::{Beat, Beating};
 use super::held::Held;
 use super::local::Local;
@@ -140,37 +140,41 @@ impl Shift {
     ) -> Result<()> {
         let mut wakeups = self.engine.wakeups();
         let mut look = Look::Now;
+        // Jobs go on while a claim is under way. One that is dropped half-way is released when the
+        // worker leaves, or is given up.
+        let mut claiming: Option<Claiming> = None;
+        // Something has come up that a claim under way may not have seen.
+        let mut meanwhile = false;
         loop {
             self.start_ready();
             settling.expect(self.local.running());
-            if self.should_claim(look) {
+            if claiming.is_none() && self.should_claim(look) {
                 wakeups.mark();
-                // A claim that is dropped half-way is released when the worker leaves.
-                let claimed = tokio::select! {
-                    biased;
-                    () = stop.asked() => return Ok(()),
-                    claimed = self.claim() => claimed,
-                };
-                look = match claimed {
-                    Err(Error::LeaseLost) => {
-                        self.start_again(stop).await?;
-                        Look::Now
-                    }
-                    other => other?,
-                };
-                if matches!(look, Look::At(_)) && self.options.once && self.local.held() == 0 {
-                    return Ok(());
-                }
-                continue;
+                meanwhile = false;
+                claiming = Some(self.ask()?);
             }
             tokio::select! {
                 biased;
                 () = stop.asked() => return Ok(()),
+                haul = answer(&mut claiming) => {
+                    claiming = None;
+                    look = match self.take(haul) {
+                        Err(Error::LeaseLost) => {
+                            self.start_again(stop).await?;
+                            Look::Now
+                        }
+                        Ok(Look::At(_)) if meanwhile => Look::Now,
+                        other => other?,
+                    };
+                    if matches!(look, Look::At(_)) && self.options.once && self.local.held() == 0 {
+                        return Ok(());
+                    }
+                }
                 Some(ended) = endings.recv() => {
                     let mut next = Some(ended);
                     while let Some(ended) = next {
                         if self.makes_room(&ended.job) {
-                            look = Look::Now;
+                            (look, meanwhile) = (Look::Now, true);
                         }
                         self.end(settling, ended);
                         next = endings.try_recv().ok();
@@ -179,16 +183,17 @@ impl Shift {
                 Some(answers) = settled.recv() => {
                     self.count(&answers);
                     if self.options.once && self.local.held() == 0 {
-                        look = Look::Now;
+                        (look, meanwhile) = (Look::Now, true);
                     }
                 }
                 Some(beat) = self.beats.recv() => {
                     if self.beat(settling, beat) {
+                        claiming = None;
                         self.start_again(stop).await?;
                         look = Look::Now;
                     }
                 }
-                () = wait(&self.clock, &mut wakeups, look) => look = Look::Now,
+                () = wait(&self.clock, &mut wakeups, look), if claiming.is_none() => look = Look::Now,
             }
         }
     }
@@ -247,23 +252,25 @@ impl Shift {
     }
 
     /// Asks for ordinary jobs, and beside them for the one suspect this process may run.
-    async fn claim(&mut self) -> Result<Look> {
+    fn ask(&mut self) -> Result<Claiming> {
         let room = self.room();
-        let haul = {
-            let held = Arc::clone(&self.held);
-            let gate = held.gate.lock().await;
-            let ordinary = self.wanted(room, false)?;
-            let suspect = match self.may_ask_for_suspect() {
-                true => Some(self.wanted(1, true)?),
-                false => None,
-            };
-            self.held.begin(ordinary.token);
-            suspect
-                .iter()
-                .for_each(|claim| self.held.begin(claim.token));
-            drop(gate);
-            fetch(&*self.engine, ordinary, suspect).await
+        let ordinary = self.wanted(room, false)?;
+        let suspect = match self.may_ask_for_suspect() {
+            true => Some(self.wanted(1, true)?),
+            false => None,
         };
+        let (held, engine) = (Arc::clone(&self.held), Arc::clone(&self.engine));
+        Ok(Box::pin(async move {
+            let gate = held.gate.lock().await;
+            held.begin(ordinary.token);
+            suspect.iter().for_each(|claim| held.begin(claim.token));
+            drop(gate);
+            fetch(&*engine, ordinary, suspect).await
+        }))
+    }
+
+    /// Takes what a claim has brought, and says when to look again.
+    fn take(&mut self, haul: Hauled) -> Result<Look> {
         let haul = match haul {
             Ok(haul) => haul,
             Err((tokens, why)) => {
