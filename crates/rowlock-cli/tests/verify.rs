@@ -142,6 +142,29 @@ fn i1_is_content_with_a_job_that_ended_and_was_deleted() {
 }
 
 #[test]
+fn i1_is_content_with_a_job_that_was_called_off_and_is_gone() {
+    let place = worked();
+    place.ok(&["enqueue", "noop", "--told", "told.ndjson"]);
+    place.ok(&["job", "cancel", "4", "--told", "told.ndjson"]);
+    let log = std::fs::read_to_string(place.path("told.ndjson")).unwrap();
+    let line: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    assert_eq!((&line["op"], &line["id"]), (&json!("cancel"), &json!(4)));
+    // As if its retention were over.
+    place.ok(&["job", "delete", "4"]);
+    assert_eq!(verify(&place, &LOGS).0, Some(0));
+}
+
+#[test]
+fn i2_is_content_with_a_job_that_began_and_was_deleted() {
+    let place = worked();
+    // Somebody without a log enqueued it; its worker died, and then it was removed.
+    place.ok(&["enqueue", "noop"]);
+    ran(&place, 4, 5, "b", None);
+    place.ok(&["job", "delete", "4", "--told", "told.ndjson"]);
+    assert_eq!(verify(&place, &LOGS).0, Some(0));
+}
+
+#[test]
 fn i2_a_job_that_was_rolled_back_and_ran() {
     let place = worked();
     place.ok(&["enqueue", "noop"]);

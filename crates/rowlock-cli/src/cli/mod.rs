@@ -367,7 +367,7 @@ pub struct Change {
     /// Yes, really every job
     #[arg(long, requires = "all")]
     pub yes: bool,
-    /// Write down here, for `verify`, what was retried or deleted
+    /// Write down here, for `verify`, what was retried, cancelled or deleted
     #[arg(long, value_name = "FILE")]
     pub told: Option<PathBuf>,
 }

@@ -2,8 +2,9 @@
 //!
 //! In: an open store, and two logs that are optional: [`Told`] (written by producers) and [`Ran`]
 //! (written by workers, see [`Options::ran`](crate::run::Options)). Out: a [`Report`], one line per
-//! [`Invariant`]. It only reads. Logs are read before the store, so it may run beside workers; only
-//! the question whether the queue has drained is for when the caller says it is over.
+//! [`Invariant`]. It only reads. Read the logs before the store, then it may run beside workers, except
+//! for kinds with a retention of 0; and the question whether the queue has drained is for when the
+//! caller says it is over.
 //!
 //! docs/verify.md has the formats, and what the checker can't know.
 
