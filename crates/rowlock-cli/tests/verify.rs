@@ -8,7 +8,7 @@
 
 mod place;
 
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 
 use place::Place;
 use rusqlite::Connection;
@@ -314,6 +314,31 @@ fn i7_an_index_that_lacks_a_row() {
     drop(store);
     let said = only(&place, "I7", &[]);
     assert!(said.starts_with("I7  "), "{said}");
+}
+
+#[test]
+fn i7_a_page_of_jobs_that_was_overwritten() {
+    let place = worked();
+    let store = Connection::open(place.path("rowlock.db")).unwrap();
+    let number = |text: &str| -> u32 { store.query_row(text, [], |row| row.get(0)).unwrap() };
+    let page = number("SELECT rootpage FROM sqlite_schema WHERE name = 'rowlock_job'");
+    let size = number("PRAGMA page_size");
+    store
+        .pragma_update(None, "wal_checkpoint", "TRUNCATE")
+        .unwrap();
+    drop(store);
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(place.path("rowlock.db"))
+        .unwrap();
+    file.seek(SeekFrom::Start(u64::from((page - 1) * size)))
+        .unwrap();
+    file.write_all(&[0xa5; 512]).unwrap();
+    drop(file);
+    let said = only(&place, "I7", &LOGS);
+    assert!(said.contains("the database is damaged"), "{said}");
+    // Nothing is said to hold that couldn't be read through.
+    assert_eq!(verify(&place, &LOGS).1.len(), 1);
 }
 
 #[test]

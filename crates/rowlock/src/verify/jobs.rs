@@ -141,6 +141,11 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// What was found so far; what the store doesn't have is not known.
+    pub(super) fn stop(self) -> Report {
+        self.report
+    }
+
     /// What the store doesn't have, and what the logs say by themselves.
     pub(super) fn finish(mut self) -> Report {
         self.missing();
