@@ -1,4 +1,4 @@
-//! `--told` on a disk that is full: what was done stays done, is said, and isn't asked for again.
+//! Logs on a disk that is full: what was done stays done, is said, and isn't asked for again.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::expect_used,
@@ -89,4 +89,16 @@ fn jobs_that_were_changed_are_named() {
     let said = unlogged(&place, &delete, "deleted 3, as told above, and no more");
     assert_eq!(said, "deleted 1\ndeleted 2\ndeleted 3\n");
     assert_eq!(place.jobs(), 0);
+}
+
+#[test]
+fn a_worker_works_on_without_its_log_and_says_so_once() {
+    let place = Place::with_config("[handlers.noop]\nbuiltin = \"noop\"\n");
+    place.write("jobs.ndjson", "{\"kind\":\"noop\"}\n".repeat(3));
+    place.ok(&["enqueue", "--from", "jobs.ndjson"]);
+    let finished = place.run(&["work", "--once", "--quiet", "--ran", "/dev/full"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let said = finished.stderr.matches("the ran log is incomplete").count();
+    assert_eq!(said, 1, "{finished:?}");
+    assert_eq!(place.json(&["stats", "--json"])["completed"], 3);
 }
