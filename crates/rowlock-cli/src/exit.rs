@@ -50,6 +50,11 @@ pub fn explain(why: &Error, text: impl Into<String>) -> anyhow::Error {
     with(code_of(why), text)
 }
 
+/// Something was done, and couldn't be written down for `verify`: it must not be done again.
+pub fn unlogged(done: &str, why: &Error) -> anyhow::Error {
+    with(FAILED, format!("{done}; only the log is incomplete: {why}"))
+}
+
 /// Tells the error and how it ends.
 pub fn report(why: &anyhow::Error) -> ExitCode {
     if why.is::<out::Closed>() {
@@ -101,6 +106,7 @@ mod tests {
             (Error::Unreachable(text()), 4),
             (Error::Schema(text()), 5),
             (Error::NoSpace(text()), 1),
+            (Error::Log(text()), 1),
             (Error::Bug(text()), 1),
             (Error::LeaseLost, 7),
             (

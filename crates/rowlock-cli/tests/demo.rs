@@ -109,17 +109,37 @@ fn ctrl_c_leaves_nothing_behind() {
     assert!(is_empty(&place));
 }
 
-/// Also those that stand still, which can't see that their pipe is closed.
+#[test]
+fn a_worker_that_ends_by_itself_is_quoted() {
+    let place = Place::new();
+    let mut demo = Process::start(&mut demo(&place, &["--jobs", "1000", "--kills", "1000"]));
+    demo.line_with("1,000 jobs");
+    let folder = std::fs::read_dir(place.folder.path()).unwrap().next();
+    let config = folder.unwrap().unwrap().path().join("rowlock.toml");
+    // From here on, or from the first that is started after a fault.
+    place.write("nonsense", "[nonsense]\n");
+    std::fs::rename(place.path("nonsense"), config).unwrap();
+    let said = demo.line_with("error: a worker ended by itself: exit status: 2; its last words: ");
+    assert!(said.contains("nonsense"), "{said}");
+    assert_eq!(demo.wait().0, Some(1));
+    assert!(is_empty(&place));
+}
+
+/// Also those that stand still, which can't see that their pipe is closed; and also where somebody of
+/// the same session adopts them, so that the system doesn't end them as orphans.
 #[cfg(target_os = "linux")]
 #[test]
 fn workers_do_not_outlive_a_demonstration_that_is_killed() {
+    use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
+
+    set_child_subreaper(Some(getpid())).unwrap();
     let place = Place::new();
     let demo = Process::start(&mut demo(&place, &["--jobs", "1000", "--kills", "10000"]));
     let parent = demo.id();
     // The shell is what looks again and again.
     let stopped = format!(
         "until kids=$(cat /proc/{parent}/task/{parent}/children) && [ -n \"$kids\" ] \
-         && grep -lq '^State:.*stopped' $(printf '/proc/%s/status ' $kids); do :; done 2>/dev/null; \
+         && grep -lq '^State:.*stopped' $(printf '/proc/%s/status ' $kids); do sleep 0.02; done 2>/dev/null; \
          echo $kids"
     );
     let found = Process::run(
@@ -128,9 +148,29 @@ fn workers_do_not_outlive_a_demonstration_that_is_killed() {
     );
     assert_eq!(found.code, Some(0), "{found:?}");
     demo.signal("KILL");
-    for child in found.stdout.split_whitespace() {
-        let gone = ["60", "tail", "-f", "/dev/null", "--pid", child];
-        let gone = Process::run(Command::new("timeout").args(gone), "");
-        assert_eq!(gone.code, Some(0), "worker {child} lives on: {gone:?}");
+    assert_eq!(demo.wait().0, None);
+    let children: Vec<i32> = found
+        .stdout
+        .split_whitespace()
+        .map(|child| child.parse().unwrap())
+        .collect();
+    let (gone, ends) = std::sync::mpsc::channel();
+    // They are ours now, so their ends are told to us.
+    std::thread::Builder::new()
+        .name("ends".to_owned())
+        .spawn({
+            let children = children.clone();
+            move || {
+                for child in children {
+                    // One that had been killed before was waited for by the demonstration.
+                    let _ = waitpid(Pid::from_raw(child), WaitOptions::empty());
+                    let _ = gone.send(child);
+                }
+            }
+        })
+        .unwrap();
+    for child in children {
+        let end = ends.recv_timeout(std::time::Duration::from_secs(60));
+        assert_eq!(end, Ok(child), "worker {child} lives on");
     }
 }

@@ -8,7 +8,7 @@
 
 mod place;
 
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 
 use place::Place;
 use rusqlite::Connection;
@@ -137,6 +137,29 @@ fn i1_is_content_with_a_job_that_ended_and_was_deleted() {
     place.ok(&["job", "delete", "1"]);
     assert_eq!(verify(&place, &LOGS).0, Some(0));
     place.ok(&["enqueue", "noop", "--told", "told.ndjson"]);
+    place.ok(&["job", "delete", "4", "--told", "told.ndjson"]);
+    assert_eq!(verify(&place, &LOGS).0, Some(0));
+}
+
+#[test]
+fn i1_is_content_with_a_job_that_was_called_off_and_is_gone() {
+    let place = worked();
+    place.ok(&["enqueue", "noop", "--told", "told.ndjson"]);
+    place.ok(&["job", "cancel", "4", "--told", "told.ndjson"]);
+    let log = std::fs::read_to_string(place.path("told.ndjson")).unwrap();
+    let line: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    assert_eq!((&line["op"], &line["id"]), (&json!("cancel"), &json!(4)));
+    // As if its retention were over.
+    place.ok(&["job", "delete", "4"]);
+    assert_eq!(verify(&place, &LOGS).0, Some(0));
+}
+
+#[test]
+fn i2_is_content_with_a_job_that_began_and_was_deleted() {
+    let place = worked();
+    // Somebody without a log enqueued it; its worker died, and then it was removed.
+    place.ok(&["enqueue", "noop"]);
+    ran(&place, 4, 5, "b", None);
     place.ok(&["job", "delete", "4", "--told", "told.ndjson"]);
     assert_eq!(verify(&place, &LOGS).0, Some(0));
 }
@@ -291,6 +314,31 @@ fn i7_an_index_that_lacks_a_row() {
     drop(store);
     let said = only(&place, "I7", &[]);
     assert!(said.starts_with("I7  "), "{said}");
+}
+
+#[test]
+fn i7_a_page_of_jobs_that_was_overwritten() {
+    let place = worked();
+    let store = Connection::open(place.path("rowlock.db")).unwrap();
+    let number = |text: &str| -> u32 { store.query_row(text, [], |row| row.get(0)).unwrap() };
+    let page = number("SELECT rootpage FROM sqlite_schema WHERE name = 'rowlock_job'");
+    let size = number("PRAGMA page_size");
+    store
+        .pragma_update(None, "wal_checkpoint", "TRUNCATE")
+        .unwrap();
+    drop(store);
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(place.path("rowlock.db"))
+        .unwrap();
+    file.seek(SeekFrom::Start(u64::from((page - 1) * size)))
+        .unwrap();
+    file.write_all(&[0xa5; 512]).unwrap();
+    drop(file);
+    let said = only(&place, "I7", &LOGS);
+    assert!(said.contains("the database is damaged"), "{said}");
+    // Nothing is said to hold that couldn't be read through.
+    assert_eq!(verify(&place, &LOGS).1.len(), 1);
 }
 
 #[test]

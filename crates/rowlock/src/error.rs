@@ -59,6 +59,11 @@ pub enum Error {
         why: String,
     },
 
+    /// A log for [`verify`](crate::verify) can't be written. What it was to tell has happened all the
+    /// same: don't do it again, and go on with a new log.
+    #[error("{0}")]
+    Log(String),
+
     /// Something that can't happen happened: please report it.
     #[error("internal error, please report it: {0}")]
     Bug(String),

@@ -21,8 +21,8 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 not our database or another schema, 6 findings of doctor or verify or a missed goal of bench,
-7 conflict";
+5 not our database or another schema, 6 findings of doctor, verify or demo crash, or a
+missed goal of bench, 7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
 #[derive(Debug, Parser)]
@@ -262,9 +262,9 @@ pub struct Work {
     /// Write down here, for `verify`, what is run; several workers may share the file
     #[arg(long, value_name = "FILE")]
     pub ran: Option<PathBuf>,
-    /// End at once when stdin closes, so as not to outlive whoever started this
-    #[arg(long, hide = true)]
-    pub leashed: bool,
+    /// End at once when stdin closes or this process is gone, which started us
+    #[arg(long, hide = true, value_name = "PID")]
+    pub leashed: Option<i32>,
     #[command(flatten)]
     pub volume: Volume,
 }
@@ -367,7 +367,7 @@ pub struct Change {
     /// Yes, really every job
     #[arg(long, requires = "all")]
     pub yes: bool,
-    /// Write down here, for `verify`, what was retried or deleted
+    /// Write down here, for `verify`, what was retried, cancelled or deleted
     #[arg(long, value_name = "FILE")]
     pub told: Option<PathBuf>,
 }

@@ -26,7 +26,7 @@ pub struct Crash {
     /// How many faults
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub kills: u32,
-    /// Choose the same victims, order and moments again
+    /// Start the dice at this number: faults come in the same order again, though not to the moment
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }

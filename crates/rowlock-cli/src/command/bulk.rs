@@ -20,7 +20,7 @@ use self::interrupt::Interrupt;
 use self::reader::{Lines, Read};
 use super::enqueue::Known;
 use crate::cli::Enqueue;
-use crate::open::{Access, Setup};
+use crate::open::{Access, Setup, quoted};
 use crate::{exit, out, show};
 
 /// How many jobs are staged in one transaction.
@@ -47,7 +47,8 @@ pub async fn run(setup: &Setup, what: &Enqueue, json: bool) -> Result<u8> {
         only_known: what.known,
         json,
         from,
-        command: setup.command("enqueue --from -"),
+        command: go_on_command(setup, what),
+        over: false,
         batch: Vec::new(),
         bytes: 0,
         safe: 0,
@@ -76,6 +77,8 @@ struct Load<'a> {
     from: &'a Path,
     /// How to go on, as a command.
     command: String,
+    /// Whether the last line was read.
+    over: bool,
     /// Jobs that wait for their transaction, each with its line.
     batch: Vec<(u64, NewJob)>,
     bytes: usize,
@@ -114,7 +117,10 @@ impl Load<'_> {
                     );
                     return self.bad(number, &why).await;
                 }
-                Ok(Read::End(last)) => return self.flush(last).await,
+                Ok(Read::End(last)) => {
+                    self.over = true;
+                    return self.flush(last).await;
+                }
                 Err(why) => {
                     let last = self.batch.last().map_or(self.safe, |(line, _)| *line);
                     self.flush(last).await?;
@@ -155,12 +161,14 @@ impl Load<'_> {
         let batch = std::mem::take(&mut self.batch);
         self.bytes = 0;
         let (numbers, mut jobs): (Vec<u64>, Vec<NewJob>) = batch.into_iter().unzip();
-        let mut bad = None;
+        let (mut bad, mut logged) = (None, Ok(()));
         while !jobs.is_empty() {
             let answers = self.rowlock.enqueue_many(jobs.clone()).await;
-            self.write_down(&jobs, answers.as_deref().ok())?;
+            let written = self.write_down(&jobs, answers.as_deref().ok());
             match answers {
                 Ok(answers) => {
+                    // Only of what is in a line may not be missing.
+                    logged = written;
                     self.say(&answers)?;
                     break;
                 }
@@ -172,16 +180,25 @@ impl Load<'_> {
                 Err(why) => return Err(self.failed(&why)),
             }
         }
-        match bad {
-            None => {
-                self.safe = last;
-                Ok(())
-            }
-            Some((line, why)) => {
-                self.safe = line - 1;
-                Err(self.complain(line, &why))
-            }
+        self.safe = bad.as_ref().map_or(last, |(line, _)| line - 1);
+        match (bad, logged) {
+            (None, Ok(())) => Ok(()),
+            (Some((line, why)), Ok(())) => Err(self.complain(line, &why)),
+            (bad, Err(why)) => Err(self.unlogged(bad.is_none(), &why)),
         }
+    }
+
+    /// Everything up to the safe line is in, and the log doesn't say so.
+    fn unlogged(&self, all: bool, why: &Error) -> anyhow::Error {
+        self.bar.finish_and_clear();
+        if all && self.over {
+            return exit::unlogged(&format!("every line is in ({})", self.summary()), why);
+        }
+        let done = format!("everything before line {} is in", self.safe + 1);
+        let why = exit::unlogged(&done, why);
+        let go_on = self.go_on(self.safe + 1);
+        let text = format!("{why}; mend that or take a new log for --told, then {go_on}");
+        exit::with(exit::FAILED, text)
     }
 
     /// A line that is no job: what came before it is committed, then it is named.
@@ -204,8 +221,6 @@ impl Load<'_> {
     }
 
     fn go_on(&self, line: u64) -> String {
-        let command = self.command.trim_matches('`');
-        let known = if self.only_known { " --known" } else { "" };
         let safe = match line - 1 {
             0 => "nothing is in yet".to_owned(),
             1 => "the line before it is in".to_owned(),
@@ -217,15 +232,16 @@ impl Load<'_> {
                 self.summary()
             ),
             false => format!(
-                "go on with: tail -n +{line} {} | {command}{known} ({safe}, {})",
-                self.from.display(),
+                "go on with: tail -n +{line} {} | {} ({safe}, {})",
+                quoted(&self.from.display().to_string()),
+                self.command,
                 self.summary()
             ),
         }
     }
 
     /// Before anything else happens: what isn't written down isn't looked for.
-    fn write_down(&self, jobs: &[NewJob], answers: Option<&[Enqueued]>) -> Result<()> {
+    fn write_down(&self, jobs: &[NewJob], answers: Option<&[Enqueued]>) -> Result<(), Error> {
         let Some(told) = &self.told else {
             return Ok(());
         };
@@ -235,7 +251,7 @@ impl Load<'_> {
             Answer::enqueue(now, job, answer)
         };
         let lines: Vec<_> = jobs.iter().enumerate().map(answer).collect();
-        Ok(told.write(&lines)?)
+        told.write(&lines)
     }
 
     fn say(&mut self, answers: &[Enqueued]) -> Result<()> {
@@ -268,6 +284,18 @@ impl Load<'_> {
         });
         parts.collect::<Vec<_>>().join(" · ")
     }
+}
+
+/// The command that takes the rest from its stdin, with everything that was asked for.
+fn go_on_command(setup: &Setup, what: &Enqueue) -> String {
+    let mut verb = "enqueue --from -".to_owned();
+    if what.known {
+        verb += " --known";
+    }
+    if let Some(told) = &what.told {
+        verb += &format!(" --told {}", quoted(&told.display().to_string()));
+    }
+    setup.line(&verb)
 }
 
 /// A progress bar on stderr, if that is a terminal.

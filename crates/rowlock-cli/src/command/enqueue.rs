@@ -29,21 +29,45 @@ pub async fn run(setup: &Setup, what: Enqueue, json: bool) -> Result<u8> {
         out::warn(&known.complaint(&name));
     }
     let answer = rowlock.enqueue(&job).await;
-    if let Some(told) = told {
-        let now = rowlock.clock().now();
-        told.write(&[Answer::enqueue(now, &job, answer.as_ref().ok())])?;
-    }
+    let logged = match told {
+        Some(told) => {
+            let now = rowlock.clock().now();
+            told.write(&[Answer::enqueue(now, &job, answer.as_ref().ok())])
+        }
+        None => Ok(()),
+    };
     let answer = answer?;
-    if json {
-        out::json(&answer)?;
-    } else {
-        let record = match answer.id {
-            Some(id) => rowlock.operate().job(id).await?,
-            None => None,
-        };
-        out::line(&words(&name, answer, record, &what))?;
+    let said = say(&rowlock, &name, answer, &what, json).await;
+    match logged {
+        Ok(()) => said.map(|()| exit::OK),
+        Err(why) => Err(exit::unlogged(&what_is(answer), &why)),
     }
-    Ok(exit::OK)
+}
+
+async fn say(
+    rowlock: &Rowlock,
+    name: &Name,
+    answer: Enqueued,
+    what: &Enqueue,
+    json: bool,
+) -> Result<()> {
+    if json {
+        return out::json(&answer);
+    }
+    let record = match answer.id {
+        Some(id) => rowlock.operate().job(id).await?,
+        None => None,
+    };
+    out::line(&words(name, answer, record, what))
+}
+
+/// What stays true although it could not be written down.
+fn what_is(answer: Enqueued) -> String {
+    match answer.id {
+        Some(id) if answer.status == Status::Duplicate => format!("job {id} has this key"),
+        Some(id) => format!("job {id} is {}", answer.status.as_str()),
+        None => "the job was refused by a switch".to_owned(),
+    }
 }
 
 fn new_job(name: &Name, what: &Enqueue, declared: &[Kind], config: &Config) -> Result<NewJob> {

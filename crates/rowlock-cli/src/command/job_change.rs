@@ -138,9 +138,12 @@ async fn apply(
             answers.into_iter().map(|answer| answer.map(done)).collect()
         }
     };
-    if let Some(told) = &tally.told {
-        told.write(&for_verify(rowlock.clock().now(), &ids, &answers))?;
-    }
+    let logged = match &tally.told {
+        Some(told) => told.write(&for_verify(rowlock.clock().now(), &ids, &answers)),
+        None => Ok(()),
+    };
+    // What the log doesn't name we name, so that somebody can.
+    let named_here = named || logged.is_err();
     let mut lines = String::new();
     for (id, answer) in ids.iter().zip(answers) {
         match answer {
@@ -149,7 +152,7 @@ async fn apply(
                 if json {
                     lines += &json!({ "id": id, "status": done.as_str() }).to_string();
                     lines.push('\n');
-                } else if named {
+                } else if named_here {
                     lines += &done.line(&id.to_string());
                     lines.push('\n');
                 }
@@ -165,7 +168,12 @@ async fn apply(
             }
         }
     }
-    match out::lines(&lines) {
+    let said = out::lines(&lines);
+    if let Err(why) = logged {
+        let done = format!("{}, as told above, and no more", summary(tally, action));
+        return Err(exit::unlogged(&done, &why));
+    }
+    match said {
         // The change was asked for, the words are a courtesy: it goes on without them.
         Err(why) if why.is::<out::Closed>() => Ok(()),
         other => other,
@@ -181,7 +189,8 @@ fn for_verify(
     let op = |answer: &Result<Done, Error>| match answer {
         Ok(Done::Retried) => Some(Op::Redrive),
         Ok(Done::Deleted) => Some(Op::Delete),
-        _ => None,
+        Ok(Done::Cancelled | Done::Asked) => Some(Op::Cancel),
+        Err(_) => None,
     };
     let answer = |(id, answer): (&JobId, _)| {
         Some(Answer {

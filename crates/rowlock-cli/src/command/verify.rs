@@ -8,7 +8,8 @@ use crate::open::{Access, Setup};
 use crate::{exit, out, show};
 
 pub async fn run(setup: &Setup, what: &Verify, json: bool) -> Result<u8> {
-    // The logs first: what is written while we read the store is in the store already.
+    // The logs first: what is written while we read the store is in the store already, unless it isn't
+    // kept at all after its end.
     let ran = what.ran.as_ref().map(RanLog::read).transpose()?;
     let told = what.told.as_ref().map(ToldLog::read).transpose()?;
     let (rowlock, _) = setup.open_quietly(Access::Read)?;

@@ -20,8 +20,8 @@ use crate::{exit, out, show};
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
-    if how.leashed {
-        leash()?;
+    if let Some(parent) = how.leashed {
+        leash(parent)?;
     }
     let handlers = setup.config.runners()?;
     if handlers.is_empty() {
@@ -52,7 +52,8 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
 }
 
 /// Ends the process when whoever holds the other end of stdin is gone. Like a crash, which is safe.
-fn leash() -> Result<()> {
+fn leash(parent: i32) -> Result<()> {
+    die_with(parent)?;
     let wait = || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(i32::from(exit::FAILED));
@@ -62,6 +63,26 @@ fn leash() -> Result<()> {
         .name("leash".to_owned())
         .spawn(wait)
         .context("can't watch stdin")?;
+    Ok(())
+}
+
+/// Lets the system kill us with the thread that started us, which also ends a process that stands still
+/// and can't see that its stdin is closed.
+#[cfg(target_os = "linux")]
+fn die_with(parent: i32) -> Result<()> {
+    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+    set_parent_process_death_signal(Some(Signal::KILL)).context("can't follow our parent")?;
+    // It may have been gone before that, and then nothing will tell us.
+    match getppid().map(Pid::as_raw_pid) == Some(parent) {
+        true => Ok(()),
+        false => Err(exit::with(exit::FAILED, "whoever started this is gone")),
+    }
+}
+
+/// Elsewhere the closed stdin must do.
+#[cfg(not(target_os = "linux"))]
+fn die_with(_parent: i32) -> Result<()> {
     Ok(())
 }
 

@@ -141,6 +141,11 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// What was found so far; what the store doesn't have is not known.
+    pub(super) fn stop(self) -> Report {
+        self.report
+    }
+
     /// What the store doesn't have, and what the logs say by themselves.
     pub(super) fn finish(mut self) -> Report {
         self.missing();
@@ -162,8 +167,8 @@ impl<'a> Look<'a> {
             }
             if word.rolled_back {
                 self.report.job(I2, "rolled back, and ran", *id);
-            } else if !self.seen.contains(id) && !ran.has_ended(*id) {
-                // Whatever the store has accepted, it once had.
+            } else if !self.seen.contains(id) && !ran.has_ended(*id) && !word.may_be_missing {
+                // Whatever the store has accepted, called off or removed, it once had.
                 self.report.job(I2, "ran, and nobody staged it", *id);
             }
         }
@@ -179,7 +184,7 @@ impl<'a> Look<'a> {
             // An end that was accepted, and pruned since, is no loss.
             let ended = self.ran.is_some_and(|ran| ran.has_ended(*id));
             self.report.ended += u64::from(ended);
-            if !ended && !word.deleted {
+            if !ended && !word.may_be_missing {
                 self.report.lost += 1;
                 self.report.job(I1, "acknowledged and missing", *id);
             }

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 pub(super) struct Log {
     file: File,
     path: PathBuf,
+    given_up: bool,
 }
 
 impl Log {
@@ -38,22 +39,35 @@ impl Log {
                 )));
             }
         }
-        let path = path.to_owned();
-        Ok(Self { file, path })
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            given_up: false,
+        })
     }
 
-    /// Appends the lines in one write.
+    /// Whether a write has failed, so that nothing more will be written.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// Appends the lines in one write. After one that failed nothing is written any more: it may have
+    /// ended in the middle of a line, and the next one would be glued to it.
     pub(super) fn append(&mut self, lines: &[impl Serialize]) -> Result<()> {
         let mut text = Vec::new();
         for line in lines {
             serde_json::to_writer(&mut text, line).map_err(|why| Error::Bug(why.to_string()))?;
             text.push(b'\n');
         }
+        let path = self.path.display();
+        if self.given_up {
+            return Err(Error::Log(format!(
+                "the log {path} was given up after a write that failed"
+            )));
+        }
         self.file.write_all(&text).map_err(|why| {
-            Error::Unavailable(format!(
-                "can't write to the log {}: {why}",
-                self.path.display()
-            ))
+            self.given_up = true;
+            Error::Log(format!("can't write to the log {path}: {why}"))
         })
     }
 }
@@ -108,5 +122,26 @@ mod tests {
                 .ends_with("3\n4\n5\n")
         );
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_written_after_a_write_that_failed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        std::fs::write(&path, "1\n{\"i").unwrap();
+        let mut log = Log {
+            // Like a disk that is full.
+            file: File::open(&path).unwrap(),
+            path: path.clone(),
+            given_up: false,
+        };
+        let failed = log.append(&[2]).unwrap_err();
+        assert!(matches!(failed, Error::Log(_)), "{failed:?}");
+        assert!(log.is_given_up());
+        // And has room again.
+        log.file = OpenOptions::new().append(true).open(&path).unwrap();
+        let failed = log.append(&[3]).unwrap_err().to_string();
+        assert!(failed.contains("given up"), "{failed}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n{\"i");
     }
 }

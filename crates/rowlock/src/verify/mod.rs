@@ -2,8 +2,9 @@
 //!
 //! In: an open store, and two logs that are optional: [`Told`] (written by producers) and [`Ran`]
 //! (written by workers, see [`Options::ran`](crate::run::Options)). Out: a [`Report`], one line per
-//! [`Invariant`]. It only reads. Logs are read before the store, so it may run beside workers; only
-//! the question whether the queue has drained is for when the caller says it is over.
+//! [`Invariant`]. It only reads. Read the logs before the store, then it may run beside workers, except
+//! for kinds with a retention of 0; and the question whether the queue has drained is for when the
+//! caller says it is over.
 //!
 //! docs/verify.md has the formats, and what the checker can't know.
 
@@ -21,7 +22,7 @@ pub use report::{Checked, Finding, Invariant, Report, SHOWN};
 pub use told::{Answer, Op, Told, ToldLog};
 
 use crate::engine::Operate;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::verify::jobs::Look;
 
 /// How many rows of the store are read at a time.
@@ -31,7 +32,8 @@ const PAGE: usize = 10_000;
 /// told log adds I1, both logs add I2 and I5.
 ///
 /// # Errors
-/// Whatever the store answers. What it contradicts itself with is no error but a finding.
+/// Whatever the store answers. What it contradicts itself with is no error but a finding; and so is
+/// damage that keeps us from reading on: then what wasn't read through is left out of the report.
 pub async fn check(
     store: &dyn Operate,
     told: Option<&ToldLog>,
@@ -52,13 +54,21 @@ pub async fn check(
             report.look_at(invariant);
         }
     }
-    for wrong in store.integrity().await? {
+    let wrong = match store.integrity().await {
+        Ok(wrong) => wrong,
+        Err(why) => return damaged(report, false, why),
+    };
+    let known = !wrong.is_empty();
+    for wrong in wrong {
         report.whole(Invariant::I7, wrong);
     }
     let mut look = Look::new(report, told, ran);
     let mut after = None;
     loop {
-        let page = store.facts(after, PAGE).await?;
+        let page = match store.facts(after, PAGE).await {
+            Ok(page) => page,
+            Err(why) => return damaged(look.stop(), known, why),
+        };
         let Some(last) = page.last() else { break };
         after = Some(last.id);
         for rows in page.chunk_by(|one, next| one.id == next.id) {
@@ -66,4 +76,16 @@ pub async fn check(
         }
     }
     Ok(look.finish())
+}
+
+/// The store can't be read on. Whoever opened it had found its tables, so a word about the file is a
+/// finding; rows that make no sense are one if it is `known` to be damaged.
+fn damaged(mut report: Report, known: bool, why: Error) -> Result<Report> {
+    match why {
+        Error::Schema(why) => report.whole(Invariant::I7, why),
+        Error::Bug(why) if known => report.whole(Invariant::I7, why),
+        why => return Err(why),
+    }
+    report.keep_broken();
+    Ok(report)
 }

@@ -195,6 +195,9 @@ impl Running {
         event: Phase,
         end: Option<(Ending, bool)>,
     ) {
+        if self.log.is_given_up() {
+            return;
+        }
         let event = Event {
             t,
             id,
@@ -207,7 +210,11 @@ impl Running {
         };
         // Work matters more than the log of it.
         if let Err(why) = self.log.append(&[event]) {
-            tracing::error!(job = %id, %why, "the ran log is incomplete");
+            tracing::error!(
+                job = %id,
+                %why,
+                "the ran log is incomplete from here on: this worker writes no more of it"
+            );
         }
     }
 }

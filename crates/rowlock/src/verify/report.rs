@@ -118,7 +118,8 @@ impl fmt::Display for Checked {
 /// What a check says about everything it could look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// By invariant; those that need a log that wasn't given are left out.
+    /// By invariant; those that need a log that wasn't given are left out. When the store is too damaged
+    /// to be read through, only those are left that are known to be broken.
     pub checked: Vec<Checked>,
     /// How many jobs the store holds.
     pub jobs: u64,
@@ -141,6 +142,11 @@ impl Report {
             invariant,
             findings: Vec::new(),
         });
+    }
+
+    /// Nothing is said to hold that wasn't looked at to the end.
+    pub(super) fn keep_broken(&mut self) {
+        self.checked.retain(|each| !each.findings.is_empty());
     }
 
     /// Notes that a job breaks an invariant, unless that isn't looked at.

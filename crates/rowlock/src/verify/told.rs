@@ -21,6 +21,8 @@ pub enum Op {
     Enqueue,
     /// An ended job gets all its attempts again.
     Redrive,
+    /// A job is called off, or its worker was asked to stop.
+    Cancel,
     /// A job is removed.
     Delete,
 }
@@ -75,7 +77,8 @@ impl Told {
     /// whose answer isn't written is not looked for.
     ///
     /// # Errors
-    /// [`Error::Unavailable`](crate::Error::Unavailable) when the file can't be written.
+    /// [`Error::Log`](crate::Error::Log) when the file can't be written, from then on always. What was
+    /// answered stays true.
     pub fn write(&self, answers: &[Answer<'_>]) -> Result<()> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         log.append(answers)
@@ -97,8 +100,8 @@ pub(super) struct Word {
     pub(super) rolled_back: bool,
     /// How often it was given its attempts again.
     pub(super) redrives: u32,
-    /// It was removed.
-    pub(super) deleted: bool,
+    /// It was called off or removed: it may have ended without a line in the ran log, and be gone.
+    pub(super) may_be_missing: bool,
 }
 
 impl ToldLog {
@@ -120,8 +123,8 @@ impl ToldLog {
             (Op::Enqueue, true) => word.ok = true,
             (Op::Enqueue, false) => word.rolled_back = true,
             (Op::Redrive, true) => word.redrives += 1,
-            (Op::Delete, true) => word.deleted = true,
-            (Op::Redrive | Op::Delete, false) => {}
+            (Op::Cancel | Op::Delete, true) => word.may_be_missing = true,
+            (Op::Redrive | Op::Cancel | Op::Delete, false) => {}
         }
     }
 

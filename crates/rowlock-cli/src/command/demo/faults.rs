@@ -18,7 +18,7 @@ use super::tail::{Attempt, Tail};
 use super::workers::{Fate, Worker};
 use super::{LOOK, STUCK};
 use crate::cli::Crash;
-use crate::exit;
+use crate::{exit, show};
 
 /// The time between two faults.
 const SHORTEST: Duration = Duration::from_millis(80);
@@ -114,7 +114,7 @@ impl<'a> Faults<'a> {
                 }
             }
             if self.now().saturating_sub(self.moved_at) > STUCK {
-                return Err(self.too_few());
+                return Err(self.stuck());
             }
             self.rowlock.clock().sleep(LOOK).await;
         }
@@ -130,7 +130,8 @@ impl<'a> Faults<'a> {
         for worker in &mut self.workers {
             while !worker.has_ended()? {
                 if self.rowlock.clock().elapsed().saturating_sub(since) > STUCK {
-                    return Err(exit::with(exit::FAILED, "a worker doesn't end"));
+                    let text = format!("a worker doesn't end{}", worker.last_words());
+                    return Err(exit::with(exit::FAILED, text));
                 }
                 self.rowlock.clock().sleep(LOOK).await;
             }
@@ -144,6 +145,29 @@ impl<'a> Faults<'a> {
             exit::FAILED,
             format!("{left} faults found no running job: give it more --jobs"),
         )
+    }
+
+    /// There is work, and yet nothing comes of it.
+    fn stuck(&self) -> anyhow::Error {
+        let stopped = |worker: &&Worker| matches!(worker.fate, Fate::Stopped { .. });
+        let stopped = self.workers.iter().filter(stopped).count();
+        let woken = |worker: &&Worker| matches!(worker.fate, Fate::Woken { .. });
+        let woken = self.workers.iter().filter(woken).count();
+        exit::with(
+            exit::FAILED,
+            format!(
+                "nothing has happened for {}: {} faults are to come, {stopped} stopped workers wait to be \
+                 given up and {woken} woken ones for their answers{}",
+                show::span(STUCK),
+                self.plan.len(),
+                self.last_words(),
+            ),
+        )
+    }
+
+    /// What the workers said last, as the end of a sentence.
+    pub fn last_words(&self) -> String {
+        self.workers.iter().map(Worker::last_words).collect()
     }
 
     fn now(&self) -> Elapsed {

@@ -1,5 +1,6 @@
 //! A store of the demonstration's own, in a folder that is gone at the end.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -60,6 +61,11 @@ impl Home {
         self.folder.path().join("ran.ndjson")
     }
 
+    /// A file for a worker's stderr. It has no name, and is gone when nobody has it open.
+    pub fn words(&self) -> Result<File> {
+        tempfile::tempfile_in(self.folder.path()).context("can't make a file for a worker's words")
+    }
+
     fn config(&self) -> PathBuf {
         self.folder.path().join("rowlock.toml")
     }
@@ -69,7 +75,8 @@ impl Home {
         let binary = std::env::current_exe().context("can't find this program's file")?;
         let mut command = Command::new(binary);
         command
-            .args(["work", "--quiet", "--leashed", "--url", &self.url])
+            .args(["work", "--quiet", "--url", &self.url, "--leashed"])
+            .arg(std::process::id().to_string())
             .arg("--config")
             .arg(self.config())
             .arg("--ran")

@@ -82,7 +82,7 @@ async fn ordeal(home: &Home, rowlock: &Rowlock, how: &Crash, seed: u64) -> Resul
     faults.all(&mut producer).await?;
     producer.rest().await?;
     bar.set_message("finishing what is left");
-    drained(rowlock, rowlock.clock()).await?;
+    drained(rowlock, rowlock.clock(), &faults).await?;
     let toll = faults.finish().await?;
     bar.finish_and_clear();
     Ok(toll)
@@ -95,7 +95,7 @@ async fn left(rowlock: &Rowlock) -> Result<u64> {
 }
 
 /// Waits until nothing is left.
-async fn drained(rowlock: &Rowlock, clock: &Clock) -> Result<()> {
+async fn drained(rowlock: &Rowlock, clock: &Clock, faults: &Faults<'_>) -> Result<()> {
     let mut best = u64::MAX;
     let mut since = clock.elapsed();
     loop {
@@ -107,7 +107,8 @@ async fn drained(rowlock: &Rowlock, clock: &Clock) -> Result<()> {
             (best, since) = (left, clock.elapsed());
         }
         if clock.elapsed().saturating_sub(since) > STUCK {
-            let text = format!("{left} jobs are left and nothing happens any more");
+            let said = faults.last_words();
+            let text = format!("{left} jobs are left and nothing happens any more{said}");
             return Err(exit::with(exit::FAILED, text));
         }
         clock.sleep(LOOK * 10).await;

@@ -1,5 +1,7 @@
 //! Worker processes, and what is done to them.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
@@ -9,11 +11,16 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::home::Home;
 use super::tail::Attempt;
-use crate::exit;
+use crate::{exit, show};
+
+/// How much of a worker's words is looked at, from their end.
+const WORDS: usize = 4_096;
 
 /// A worker process. It is killed when this is dropped, and ends by itself when we are gone.
 pub struct Worker {
     child: Child,
+    /// What it says on stderr.
+    words: File,
     pub fate: Fate,
 }
 
@@ -35,19 +42,21 @@ pub enum Fate {
 
 impl Worker {
     pub fn start(home: &Home) -> Result<Self> {
+        let words = home.words()?;
+        let stderr = words.try_clone().context("can't share a file")?;
         let child = home
             .worker()?
-            // The pipe's end is the leash: it closes when we are gone, however that happens.
+            // The pipe's end is one leash: it closes when we are gone, however that happens. The other
+            // is the system's, see `work --leashed`; it follows this thread, which is the main one.
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // A group of its own: a Ctrl-C is for us, and the system wakes and ends a stopped process
-            // whose group nobody looks after any more.
+            .stderr(stderr)
+            // A group of its own: a Ctrl-C is for us.
             .process_group(0)
             .spawn()
             .context("can't start a worker")?;
         let fate = Fate::Works;
-        Ok(Self { child, fate })
+        Ok(Self { child, words, fate })
     }
 
     pub fn id(&self) -> u32 {
@@ -77,8 +86,22 @@ impl Worker {
             None => Ok(()),
             Some(status) => Err(exit::with(
                 exit::FAILED,
-                format!("a worker ended by itself: {status}"),
+                format!("a worker ended by itself: {status}{}", self.last_words()),
             )),
+        }
+    }
+
+    /// The last line that it wrote, as the end of a sentence; nothing if it was silent.
+    pub fn last_words(&self) -> String {
+        // Without moving the place at which it writes.
+        let mut all = vec![0; WORDS];
+        let size = self.words.metadata().map_or(0, |file| file.len());
+        let from = size.saturating_sub(WORDS as u64);
+        let read = self.words.read_at(&mut all, from).unwrap_or(0);
+        let text = String::from_utf8_lossy(&all[..read]);
+        match text.lines().rfind(|line| !line.trim().is_empty()) {
+            Some(line) => format!("; its last words: {}", show::text(line.trim())),
+            None => String::new(),
         }
     }
 }
