@@ -62,11 +62,17 @@ pub fn chart(all: &[Measurement], machine: &Machine) -> String {
             .fold(0.0, f64::max);
         for (m, (class, value)) in sides.into_iter().enumerate() {
             let Some(value) = value else { continue };
+            // The textbook's queue has no index; with one it is another queue.
+            let indexed = each.figure("canonical_with_index");
+            let besides = match (class, indexed) {
+                ("canonical", Some(rate)) => format!(" ({} with the index it lacks)", short(rate)),
+                _ => String::new(),
+            };
             let (y, width) = (top + m * (BAR + 2), (value / most * LONGEST).max(1.0));
             let _ = writeln!(
                 svg,
                 "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{y}\" width=\"{width:.1}\" height=\"{BAR}\" rx=\"2\"/>\
-                 <text x=\"{:.1}\" y=\"{}\">{}</text>",
+                 <text x=\"{:.1}\" y=\"{}\">{}{besides}</text>",
                 f64::from(u32::try_from(LEFT).unwrap_or_default()) + width + 8.0,
                 y + BAR - 3,
                 short(value)
