@@ -12,6 +12,7 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use rowlock::clock::Clock;
 use rowlock::engine::Counts;
+use rowlock::{JobId, JobState};
 use rowlock_testbed::Process;
 
 use crate::conformance::world::{Home, Site, World};
@@ -156,6 +157,16 @@ impl Ground {
         self.runtime.block_on(question)
     }
 
+    /// Every one of these was completed by its first attempt, and charged for nothing else.
+    fn all_done_at_once(&self, ids: &[JobId]) {
+        for id in ids {
+            let found = self.ask(self.site.job(*id));
+            let end = (found.state, found.attempt);
+            assert_eq!(end, (JobState::Completed, 1), "job {id}");
+            assert!(found.errors.is_empty(), "job {id}: {:?}", found.errors);
+        }
+    }
+
     /// Waits until so many workers have joined: a process says that it is ready before it joins.
     fn until_workers(&self, workers: usize) {
         let operate = self.site.rowlock.operate();
@@ -202,7 +213,7 @@ fn rival(role: &[&str]) -> Command {
 }
 
 /// Lets real time pass, as the end of a process.
-fn pass(seconds: &str) {
+pub fn pass(seconds: &str) {
     assert!(
         Command::new("sleep")
             .arg(seconds)

@@ -77,15 +77,7 @@ pub fn a_process_stopped_in_the_middle_of_a_claim_costs_no_job_an_attempt(ground
     pass("2.5");
     stopped.signal("CONT");
     ground.until(|counts| counts.completed == 50);
-    for id in ids {
-        let found = ground.ask(site.job(id));
-        assert_eq!(
-            (found.state, found.attempt),
-            (JobState::Completed, 1),
-            "job {id}"
-        );
-        assert!(found.errors.is_empty(), "job {id}: {:?}", found.errors);
-    }
+    ground.all_done_at_once(&ids);
     end(stopped);
     end(rival);
 }
