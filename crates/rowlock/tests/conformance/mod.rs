@@ -129,6 +129,7 @@ cases! {
         layers_run_around_every_attempt_the_first_outermost;
     worker:
         a_worker_runs_what_is_due_and_ends,
+        a_worker_does_not_end_while_a_retry_is_due,
         panics_and_timeouts_are_attempts,
         a_cancel_request_stops_a_running_handler,
         a_stopped_worker_gives_back_what_it_had_not_finished,

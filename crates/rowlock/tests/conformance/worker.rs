@@ -68,6 +68,36 @@ pub async fn a_worker_runs_what_is_due_and_ends(world: World) {
     );
 }
 
+pub async fn a_worker_does_not_end_while_a_retry_is_due(world: World) {
+    // Without the second look it ended early about once in four hundred retries.
+    const TIMES: usize = 400;
+    let site = real(&world);
+    let id = site.stage(job("again").max_attempts(10_000).unwrap()).await;
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ran);
+    let worker =
+        Worker::new(site.rowlock.clone(), ()).handle_kind(kind("again"), move |_: Context| {
+            let enough = count.fetch_add(1, Ordering::Relaxed) == TIMES;
+            async move {
+                match enough {
+                    true => Outcome::Done,
+                    false => super::world::failed(),
+                }
+            }
+        });
+    // Somebody makes it look for work all the time, also while a retry is being written.
+    let noise = async {
+        loop {
+            site.stage(job("unknown")).await;
+        }
+    };
+    tokio::select! {
+        tally = run_once(worker) => assert_eq!(tally.settled, TIMES as u64 + 1),
+        () = noise => {}
+    }
+    assert_eq!(site.state(id).await, JobState::Completed);
+}
+
 pub async fn panics_and_timeouts_are_attempts(world: World) {
     let site = real(&world);
     let mut slow = kind("slow");

@@ -9,7 +9,7 @@ use rowlock::error::Error;
 use rowlock::job::{ErrorKind, JobError};
 use rowlock::settle::{Settlement, Verdict};
 
-use super::wanted;
+use crate::conformance::world::wanted;
 
 pub async fn late(url: &str, lease: &str) {
     let rowlock = Rowlock::open(url).unwrap();
@@ -18,7 +18,7 @@ pub async fn late(url: &str, lease: &str) {
     let worker = WorkerId::random("late").unwrap();
     let lease = Duration::from_millis(lease.parse().unwrap());
     engine.join(&worker, lease).await.unwrap();
-    let claim = wanted(&worker, "mail", 5);
+    let claim = wanted(&worker, &["mail"], 5);
     let token = claim.token;
     let jobs = engine.claim(claim).await.unwrap().jobs;
     println!("claimed {}", jobs.len());

@@ -7,14 +7,14 @@ mod work;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rowlock::claim::{Claim, WorkerId};
+use rowlock::claim::WorkerId;
 use rowlock::clock::Clock;
 use rowlock::engine::Filter;
-use rowlock::job::Token;
 use rowlock::settle::{Settled, Settlement, Verdict};
 use rowlock::{Name, Rowlock};
 
 use crate::conformance::home_at;
+use crate::conformance::world::wanted;
 
 pub fn act(arguments: &[String]) -> ExitCode {
     // One thread for everything: a handler that blocks it blocks all but the heartbeat.
@@ -63,7 +63,7 @@ async fn claim_all(url: &str) {
     }
     // More rounds than there are jobs would mean that claims don't take anything.
     for _ in 0..10_000 {
-        let claim = wanted(&worker, "mail", 25);
+        let claim = wanted(&worker, &["mail"], 25);
         let jobs = engine.claim(claim).await.unwrap().jobs;
         if jobs.is_empty() {
             engine.leave(&worker).await.unwrap();
@@ -100,7 +100,7 @@ async fn cost(url: &str) {
         .await
         .unwrap();
     let before = rowlock::hooks::sqlite_steps();
-    let claimed = engine.claim(wanted(&worker, "known", 20)).await.unwrap();
+    let claimed = engine.claim(wanted(&worker, &["known"], 20)).await.unwrap();
     let steps = rowlock::hooks::sqlite_steps() - before;
     println!("{} jobs, steps {steps}", claimed.jobs.len());
 }
@@ -110,17 +110,4 @@ async fn prune(url: &str) {
     let late = Clock::manual("2100-01-01T00:00:00Z".parse().unwrap());
     let engine = home_at(url).open(late).engine();
     while engine.prune(20).await.unwrap() > 0 {}
-}
-
-fn wanted(worker: &WorkerId, kind: &str, limit: usize) -> Claim {
-    Claim {
-        worker: worker.clone(),
-        token: Token::random().unwrap(),
-        kinds: vec![Name::new(kind).unwrap()],
-        queues: Vec::new(),
-        order: Default::default(),
-        limit,
-        caps: Default::default(),
-        suspect: false,
-    }
 }
