@@ -1,11 +1,20 @@
-//! Real processes and files for Rowlock's own tests.
+//! Real processes, servers and files for Rowlock's own tests.
 //!
-//! A test waits for an observed event (a line, an exit) with a deadline that can only fail it; it
-//! never sleeps and hopes.
+//! A test waits for an observed event (a line, an exit, an answer) with a deadline that can only fail
+//! it; it never sleeps and hopes.
 
+mod deadline;
+mod port;
+mod postgres;
 mod process;
+mod session;
+mod warden;
 
-pub use process::{Finished, Process};
+pub use self::deadline::until;
+pub use self::postgres::{Database, Postgres, Stop};
+pub use self::process::{Finished, Process};
+pub use self::session::{Answer, Rows, Session};
+pub use ::postgres as postgres_client;
 pub use tempfile::TempDir;
 
 use std::path::PathBuf;

@@ -1,12 +1,9 @@
 //! A process under test: its lines are events, its end is certain.
 
+use crate::deadline::DEADLINE;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
-
-/// How long a test waits for something that must happen. Generous: it only ever fails a test.
-const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A running process. It is killed when this is dropped.
 #[derive(Debug)]
