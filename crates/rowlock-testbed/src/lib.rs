@@ -4,15 +4,19 @@
 //! it; it never sleeps and hopes.
 
 mod deadline;
+mod pgbouncer;
 mod port;
 mod postgres;
 mod process;
+mod proxy;
 mod session;
 mod warden;
 
 pub use self::deadline::until;
+pub use self::pgbouncer::PgBouncer;
 pub use self::postgres::{Database, Postgres, Stop};
 pub use self::process::{Finished, Process};
+pub use self::proxy::Proxy;
 pub use self::session::{Answer, Rows, Session};
 pub use ::postgres as postgres_client;
 pub use tempfile::TempDir;

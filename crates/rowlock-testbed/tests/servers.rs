@@ -1,6 +1,10 @@
 //! The testbed's own servers: they start, do as they are told, and are gone when they must be.
 
-use rowlock_testbed::{Postgres, Session};
+use rowlock_testbed::{PgBouncer, Postgres, Process, Session, Stop, folder, until};
+use std::collections::HashSet;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn a_database_is_a_copy_of_its_template() {
@@ -43,4 +47,127 @@ fn an_empty_database_knows_no_table() {
     let database = Postgres::shared().database_from(None);
     let why = database.session().query("SELECT 1 FROM jobs").unwrap_err();
     assert_eq!(why, "42P01: relation \"jobs\" does not exist");
+}
+
+#[test]
+fn a_session_works_inside_a_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let database = Postgres::shared().database_from(None);
+        let session = database.session();
+        assert_eq!(session.value("SELECT 1 + 1"), "2");
+        assert!(session.pid() > 0);
+    });
+}
+
+#[test]
+fn a_statement_may_wait_while_the_test_goes_on() {
+    let database = Postgres::shared().database_from(None);
+    let (one, two) = (database.session(), database.session());
+    one.execute("SELECT pg_advisory_lock(1)").unwrap();
+    let pid = two.pid();
+    let answer = two.send("SELECT pg_advisory_lock(1)");
+    until("the second waits", || {
+        let waits = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {pid}");
+        (one.value(&waits) == "1").then_some(())
+    });
+    drop(one);
+    answer.wait().unwrap();
+}
+
+#[test]
+fn an_own_server_restarts_with_its_data_and_settings() {
+    let postgres = Postgres::start_own();
+    let database = postgres.database_from(None);
+    let before = database.session();
+    before.execute("CREATE TABLE t (a int)").unwrap();
+    postgres.set("default_transaction_read_only = on");
+    let why = database.session().execute("INSERT INTO t VALUES (1)");
+    assert_eq!(
+        why,
+        Err("25006: cannot execute INSERT in a read-only transaction".to_owned())
+    );
+    postgres.set("default_transaction_read_only = off");
+    database
+        .session()
+        .execute("INSERT INTO t VALUES (1)")
+        .unwrap();
+    postgres.restart(Stop::Immediate);
+    assert!(before.query("SELECT 1").is_err(), "it wasn't restarted");
+    assert_eq!(database.session().value("SELECT a FROM t"), "1");
+    assert!(
+        postgres.log().contains("automatic recovery in progress"),
+        "{}",
+        postgres.log()
+    );
+    let data = postgres.data_folder().to_owned();
+    postgres.stop(Stop::Fast);
+    assert!(Session::try_open(&postgres.admin_url()).is_err());
+    drop(postgres);
+    assert!(!data.exists(), "{} is still there", data.display());
+}
+
+#[test]
+fn an_own_server_keeps_its_data_where_it_is_told() {
+    let folder = folder();
+    let postgres = Postgres::start_own_in(folder.path());
+    assert!(postgres.data_folder().starts_with(folder.path()));
+    assert!(postgres.data_folder().join("PG_VERSION").is_file());
+    assert_eq!(postgres.session().value("SHOW fsync"), "off");
+}
+
+#[test]
+fn pgbouncer_shares_few_connections_among_many_clients() {
+    let postgres = Postgres::shared();
+    let database = postgres.database_from(None);
+    let bouncer = PgBouncer::start(postgres);
+    let sessions: Vec<_> = (0..30)
+        .map(|_| Session::open(&bouncer.url(database.name())))
+        .collect();
+    let pids: HashSet<_> = sessions.iter().map(Session::pid).collect();
+    assert!(pids.len() <= 10, "{pids:?}");
+    // A transaction has a connection to itself.
+    let (one, two) = (&sessions[0], &sessions[1]);
+    one.execute("BEGIN").unwrap();
+    two.execute("BEGIN").unwrap();
+    assert_ne!(one.pid(), two.pid());
+}
+
+#[test]
+fn the_servers_of_a_killed_process_are_gone() {
+    const HOLD: &str = "ROWLOCK_TESTBED_HOLD";
+    if std::env::var_os(HOLD).is_some() {
+        let postgres = Postgres::start_own();
+        let bouncer = PgBouncer::start(&postgres);
+        let data = postgres.data_folder().display();
+        println!("\nholding {} {} {data} .", postgres.port(), bouncer.port());
+        loop {
+            std::thread::park();
+        }
+    }
+    let name = "the_servers_of_a_killed_process_are_gone";
+    let mut holder = Process::start(
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(HOLD, "1"),
+    );
+    let line = holder.line_with("holding");
+    let words: Vec<_> = line.split(' ').collect();
+    let ports = [1, 2].map(|at| words[at].parse::<u16>().unwrap());
+    for port in ports {
+        TcpStream::connect(("127.0.0.1", port)).unwrap();
+    }
+    holder.signal("KILL");
+    for port in ports {
+        until("the port is closed", || {
+            TcpStream::connect(("127.0.0.1", port))
+                .is_err()
+                .then_some(())
+        });
+    }
+    until("the data is gone", || {
+        (!Path::new(words[3]).exists()).then_some(())
+    });
 }

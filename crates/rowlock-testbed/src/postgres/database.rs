@@ -125,6 +125,13 @@ impl Postgres {
 
 #[expect(clippy::panic, reason = "a test without its database has failed")]
 fn create(session: &Session, name: &str, template: &str) {
-    let created = session.execute(&format!("CREATE DATABASE {name} TEMPLATE {template}"));
+    // With fsync off, copying the files takes three quarters of the time of logging every block.
+    let copy = match session.value("SHOW server_version_num").parse::<u32>() {
+        Ok(150_000..) => "STRATEGY file_copy",
+        _ => "",
+    };
+    let created = session.execute(&format!(
+        "CREATE DATABASE {name} TEMPLATE {template} {copy}"
+    ));
     created.unwrap_or_else(|why| panic!("can't create {name} from {template}: {why}"));
 }
