@@ -171,3 +171,41 @@ fn the_servers_of_a_killed_process_are_gone() {
         (!Path::new(words[3]).exists()).then_some(())
     });
 }
+
+#[test]
+fn a_process_may_borrow_a_server_and_sweeps_up_after_the_dead() {
+    const BORROW: &str = "ROWLOCK_TESTBED_BORROW";
+    if std::env::var_os(BORROW).is_some() {
+        let postgres = Postgres::shared();
+        let left = postgres.database_from(None);
+        println!("\nborrowed {} {} .", postgres.port(), left.name());
+        std::mem::forget(left);
+        return;
+    }
+    let postgres = Postgres::shared();
+    let borrow = || {
+        let name = "a_process_may_borrow_a_server_and_sweeps_up_after_the_dead";
+        let finished = Process::run(
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", name, "--nocapture"])
+                .env(BORROW, "1")
+                .env("ROWLOCK_TEST_POSTGRES", postgres.admin_url()),
+            "",
+        );
+        let said = finished.stdout;
+        let line = said.lines().find(|line| line.starts_with("borrowed"));
+        let words: Vec<_> = line.expect(&said).split(' ').map(str::to_owned).collect();
+        assert_eq!(words[1], postgres.port().to_string());
+        words[2].clone()
+    };
+    let session = postgres.session();
+    let exists = |name: &str| {
+        let sql = format!("SELECT count(*) FROM pg_database WHERE datname = '{name}'");
+        session.value(&sql) == "1"
+    };
+    let mine = postgres.database_from(None);
+    let first = borrow();
+    assert!(exists(&first));
+    let second = borrow();
+    assert!(!exists(&first) && exists(&second) && exists(mine.name()));
+}

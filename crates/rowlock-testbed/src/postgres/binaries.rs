@@ -17,7 +17,8 @@ pub(super) fn folder() -> PathBuf {
             "ROWLOCK_POSTGRES_BIN={} lacks one of {PROGRAMS:?}: name a folder that has them, or unset it",
             named.display()
         );
-        return named;
+        // The server's working folder is another.
+        return named.canonicalize().unwrap_or(named);
     }
     installed().or_else(in_path).unwrap_or_else(|| {
         panic!(
