@@ -111,6 +111,9 @@ pub struct Claimed {
     pub jobs: Vec<ClaimedJob>,
     /// When the next job that this claim would have taken becomes due.
     pub next_due: Option<Timestamp>,
+    /// After an empty answer: how long to wait for a wake-up before asking again, if the engine has
+    /// an opinion; otherwise as the worker is set to.
+    pub rest: Option<Duration>,
 }
 
 /// A job in a worker's hands.
@@ -147,6 +150,8 @@ pub struct ClaimedJob {
     pub timeout: Duration,
     /// Whether its last holder died: it runs alone and pays for itself.
     pub suspect: bool,
+    /// Where the engine found it, for finding it again; nothing depends on it.
+    pub(crate) segment: Option<i16>,
 }
 
 /// The answer to a heartbeat.

@@ -7,6 +7,8 @@
 mod fact;
 mod filter;
 mod health;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod stats;
@@ -36,6 +38,8 @@ pub struct Capabilities {
     pub name: &'static str,
     /// Whether the server's clock decides when a job is due; otherwise each process's own does.
     pub server_clock: bool,
+    /// Whether ended jobs are kept to the end of a day and pruned by whole days.
+    pub prunes_by_day: bool,
 }
 
 /// What became of a request to cancel.
@@ -116,6 +120,11 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Rings when there may be something new to claim.
     fn wakeups(&self) -> Wakeups;
+
+    /// What this engine alone has to look after, if anything; cheap when there is nothing to do.
+    async fn upkeep(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What operators read and change.

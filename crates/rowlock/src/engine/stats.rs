@@ -32,6 +32,28 @@ pub struct Counts {
     pub oldest_pending_seconds: Option<f64>,
 }
 
+impl Counts {
+    /// All of them together.
+    pub(crate) fn sum<'a>(queues: impl Iterator<Item = &'a Self>) -> Self {
+        queues.fold(Self::default(), |mut sum, queue| {
+            sum.pending += queue.pending;
+            sum.scheduled += queue.scheduled;
+            sum.retrying += queue.retrying;
+            sum.held += queue.held;
+            sum.processing += queue.processing;
+            sum.completed += queue.completed;
+            sum.failed += queue.failed;
+            sum.cancelled += queue.cancelled;
+            sum.oldest_pending_seconds =
+                match (sum.oldest_pending_seconds, queue.oldest_pending_seconds) {
+                    (Some(one), Some(other)) => Some(one.max(other)),
+                    (one, other) => one.or(other),
+                };
+            sum
+        })
+    }
+}
+
 /// Counts in all and by queue.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Stats {

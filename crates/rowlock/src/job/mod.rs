@@ -17,6 +17,8 @@ mod typed;
 pub use backoff::Backoff;
 pub use kind::{Kind, Retention, UniqueUntil};
 pub use name::Name;
+#[cfg(feature = "postgres")]
+pub(crate) use new::Due;
 pub use new::NewJob;
 pub use payload::{MAX_DEPTH, Payload};
 pub use record::{ErrorKind, JobError, JobId, Record};

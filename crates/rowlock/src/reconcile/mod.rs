@@ -21,6 +21,25 @@ const PRUNE_BATCH: usize = 1_000;
 
 /// Looks after the store until it is dropped. Any number of processes may do so at once.
 pub async fn upkeep(engine: Arc<dyn Engine>, clock: Clock, lease: Duration) {
+    tokio::join!(
+        expire_and_prune(&engine, &clock, lease),
+        engines_own(&engine, &clock)
+    );
+}
+
+/// How often the engine is asked whether it has something to look after.
+const OWN_PAUSE: Duration = Duration::from_millis(200);
+
+async fn engines_own(engine: &Arc<dyn Engine>, clock: &Clock) {
+    loop {
+        if let Err(why) = engine.upkeep().await {
+            tracing::warn!(%why, "the store's own upkeep waits");
+        }
+        clock.sleep(OWN_PAUSE).await;
+    }
+}
+
+async fn expire_and_prune(engine: &Arc<dyn Engine>, clock: &Clock, lease: Duration) {
     let mut pruned_at = None;
     loop {
         let mut shortest = lease;
@@ -43,7 +62,7 @@ pub async fn upkeep(engine: Arc<dyn Engine>, clock: Clock, lease: Duration) {
         let now = clock.elapsed();
         if pruned_at.is_none_or(|at| now.saturating_sub(at) >= PRUNE_EVERY) {
             pruned_at = Some(now);
-            prune(&*engine).await;
+            prune(&**engine).await;
         }
         // A worker with a shorter lease than ours is watched at its own pace.
         let pause = shortest / Observer::SAMPLES_PER_LEASE;

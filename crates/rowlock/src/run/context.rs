@@ -89,6 +89,7 @@ impl Context {
             token: self.job.token,
             started_at: Some(self.started_at),
             now: self.clock.now(),
+            segment: self.job.segment,
         }
     }
 }

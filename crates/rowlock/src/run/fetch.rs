@@ -17,6 +17,7 @@ pub(super) struct Haul {
     pub(super) tokens: Vec<(Token, usize)>,
     pub(super) jobs: Vec<ClaimedJob>,
     pub(super) next_due: Option<Timestamp>,
+    pub(super) rest: Option<Duration>,
     pub(super) full: bool,
 }
 
@@ -67,6 +68,7 @@ pub(super) async fn fetch(engine: &dyn Engine, ordinary: Claim, suspect: Option<
                 tokens,
                 jobs: ordinary.jobs,
                 next_due: earliest(ordinary.next_due, suspect.next_due),
+                rest: ordinary.rest,
                 full,
             })
         }

@@ -8,7 +8,7 @@ use super::Options;
 use super::held::Held;
 use super::task::Thread;
 use crate::claim::{Heartbeat, WorkerId};
-use crate::clock::Clock;
+use crate::clock::{Clock, Elapsed};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::event;
@@ -26,8 +26,11 @@ impl Drop for Beating {
     }
 }
 
-/// What a beat was answered.
-pub(super) type Beat = Result<Heartbeat>;
+/// When a beat was sent, and what it was answered.
+pub(super) struct Beat {
+    pub(super) sent: Elapsed,
+    pub(super) answer: Result<Heartbeat>,
+}
 
 /// Beats per lease: two may be lost.
 const PER_LEASE: u32 = 3;
@@ -58,17 +61,25 @@ impl Beating {
                         () = clock.sleep(lease / PER_LEASE) => {}
                     }
                     let gate = held.gate.lock().await;
-                    let beat = engine.heartbeat(&worker, held.all()).await;
+                    let sent = clock.elapsed();
+                    let beat = engine.heartbeat(&worker, held.all());
+                    // Where a server counts the lease, an answer that comes too late is none.
+                    let answer = match engine.capabilities().server_clock {
+                        true => clock.timeout(lease / PER_LEASE, beat).await,
+                        false => Some(beat.await),
+                    };
                     drop(gate);
-                    match &beat {
+                    let silence = || Err(Error::Unavailable("no answer to a heartbeat".to_owned()));
+                    let answer = answer.unwrap_or_else(silence);
+                    match &answer {
                         Ok(_) => pulse.answered(clock.elapsed(), lease),
                         Err(why) => {
                             event::heartbeat_failed();
                             pulse.failed(&why.to_string());
                         }
                     }
-                    let lost = matches!(beat, Err(Error::LeaseLost));
-                    if beats.send(beat).is_err() || lost {
+                    let lost = matches!(answer, Err(Error::LeaseLost));
+                    if beats.send(Beat { sent, answer }).is_err() || lost {
                         return;
                     }
                 }

@@ -198,6 +198,7 @@ impl Engine for Sqlite {
         Capabilities {
             name: "sqlite",
             server_clock: false,
+            prunes_by_day: false,
         }
     }
 
@@ -245,7 +246,12 @@ impl Engine for Sqlite {
             let (due, next_due) = self.peeker.ask(Lane::Work, 1, false, look).await?;
             if !due {
                 let jobs = Vec::new();
-                return Ok(Claimed { jobs, next_due });
+                let rest = None;
+                return Ok(Claimed {
+                    jobs,
+                    next_due,
+                    rest,
+                });
             }
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);

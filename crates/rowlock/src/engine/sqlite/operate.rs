@@ -89,27 +89,8 @@ pub(super) fn stats(connection: &Connection, now: Timestamp) -> Result<Stats> {
             _ => counts.cancelled = n,
         }
     }
-    stats.total = total(stats.queues.values());
+    stats.total = Counts::sum(stats.queues.values());
     Ok(stats)
-}
-
-fn total<'a>(queues: impl Iterator<Item = &'a Counts>) -> Counts {
-    queues.fold(Counts::default(), |mut sum, queue| {
-        sum.pending += queue.pending;
-        sum.scheduled += queue.scheduled;
-        sum.retrying += queue.retrying;
-        sum.held += queue.held;
-        sum.processing += queue.processing;
-        sum.completed += queue.completed;
-        sum.failed += queue.failed;
-        sum.cancelled += queue.cancelled;
-        sum.oldest_pending_seconds =
-            match (sum.oldest_pending_seconds, queue.oldest_pending_seconds) {
-                (Some(one), Some(other)) => Some(one.max(other)),
-                (one, other) => one.or(other),
-            };
-        sum
-    })
 }
 
 pub(super) fn queues(connection: &Connection, now: Timestamp) -> Result<Vec<QueueRow>> {

@@ -30,6 +30,7 @@ pub(super) fn claimed(row: &Row<'_>) -> Read<ClaimedJob> {
         suspect: row.get(12)?,
         backoff: json(row, 13)?.unwrap_or_default(),
         timeout: span(row, 14)?.unwrap_or(Kind::DEFAULT_TIMEOUT),
+        segment: None,
     })
 }
 

@@ -288,13 +288,14 @@ impl Shift {
             self.held.answered(token, jobs);
         }
         self.local.add(haul.jobs);
+        let rest = haul.rest.unwrap_or(self.options.poll);
         Ok(match (haul.full, haul.next_due) {
             (true, _) => Look::WithRoom,
             (false, Some(due)) => {
                 let wait = Duration::try_from(self.clock.now().duration_until(due));
-                Look::At(wait.unwrap_or_default().min(self.options.poll))
+                Look::At(wait.unwrap_or_default().min(rest))
             }
-            (false, None) => Look::At(self.options.poll),
+            (false, None) => Look::At(rest),
         })
     }
 
@@ -391,9 +392,10 @@ impl Shift {
 
     /// Does what a beat's answer asks for. Whether the lease is lost, or as good as lost.
     fn beat(&mut self, settling: &Group, beat: Beat) -> bool {
-        match beat {
+        let Beat { sent, answer } = beat;
+        match answer {
             Ok(beat) => {
-                self.beaten = self.clock.elapsed();
+                self.beaten = sent;
                 for job in self.local.take_ready(&beat.cancel_requested) {
                     settling.push(settlement(&job, Verdict::Cancelled));
                 }
@@ -410,16 +412,14 @@ impl Shift {
                 false
             }
             Err(Error::LeaseLost) => true,
-            // A busy store stops everybody's lease alike. One that is gone stops only ours: others
-            // may see it, so the handlers end before the lease does.
-            Err(why @ (Error::Unreachable(_) | Error::Schema(_))) => {
+            // A busy file stops everybody's lease alike. A store that is gone, or a server that counts
+            // the lease, stops only ours: others may see it, so the handlers end before the lease does.
+            Err(why) => {
                 let silent = self.clock.elapsed().saturating_sub(self.beaten);
                 tracing::error!(%why, "heartbeat failed");
-                silent >= self.options.lease * 2 / 3
-            }
-            Err(why) => {
-                tracing::warn!(%why, "heartbeat failed");
-                false
+                let counts = matches!(why, Error::Unreachable(_) | Error::Schema(_))
+                    || self.engine.capabilities().server_clock;
+                counts && silent >= self.options.lease * 2 / 3
             }
         }
     }

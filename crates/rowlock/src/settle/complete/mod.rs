@@ -22,6 +22,7 @@ pub struct Completion {
     pub(crate) token: Token,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) now: Timestamp,
+    pub(crate) segment: Option<i16>,
 }
 
 /// A transaction of sqlx's (feature `sqlx-sqlite`) in which a job can be completed.

@@ -1,0 +1,94 @@
+//! One statement, one answer: on a connection of the pool, within a time.
+
+use std::time::Duration;
+
+use deadpool::managed::Object;
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::Postgres;
+use super::connect::take;
+use super::error::{is_worn_out, map};
+use super::statements::{Sql, call};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+
+/// How long a step of the journey may take. They take milliseconds; a silent server is noticed.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a question of an operator's may take.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
+
+/// A value with the type that the statement wants: no statement is prepared, so that any connection
+/// of a pooler's will do.
+pub(super) type Value<'a> = (&'a (dyn ToSql + Sync), Type);
+
+impl Postgres {
+    /// Calls one of our functions.
+    pub(super) async fn call(
+        &self,
+        function: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>> {
+        let text = call(function, values.len(), &self.address.schema);
+        self.rows(&text, values, function, PATIENCE).await
+    }
+
+    /// Asks an operator's question, or writes what an operator wants.
+    pub(super) async fn query(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
+        let text = statement.text(&self.address.schema);
+        self.rows(&text, values, statement.name, LONG_PATIENCE)
+            .await
+    }
+
+    /// Runs a statement; how many rows it changed.
+    pub(super) async fn execute(&self, statement: Sql, values: &[Value<'_>]) -> Result<u64> {
+        let text = statement.text(&self.address.schema);
+        let client = take(&self.pool, PATIENCE).await?;
+        let done = Clock::system()
+            .timeout(PATIENCE, client.execute_typed(&text, values))
+            .await;
+        match done {
+            Some(Ok(changed)) => Ok(changed),
+            Some(Err(why)) => Err(map(&why, statement.name)),
+            None => {
+                drop(Object::take(client));
+                Err(silence(statement.name))
+            }
+        }
+    }
+
+    async fn rows(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+        doing: &str,
+        patience: Duration,
+    ) -> Result<Vec<Row>> {
+        let client = take(&self.pool, PATIENCE).await?;
+        let asked = Clock::system()
+            .timeout(patience, client.query_typed(text, values))
+            .await;
+        let answer = match asked {
+            Some(answer) => answer.map_err(|why| map(&why, doing)),
+            None => Err(silence(doing)),
+        };
+        if answer
+            .as_ref()
+            .is_err_and(|why| is_worn_out(why) || is_silence(why))
+        {
+            // Another one may lead to another server, or to one that answers.
+            drop(Object::take(client));
+        }
+        answer
+    }
+}
+
+const SILENCE: &str = "no answer in time";
+
+fn silence(doing: &str) -> Error {
+    Error::Unavailable(format!("{SILENCE} ({doing})"))
+}
+
+fn is_silence(why: &Error) -> bool {
+    matches!(why, Error::Unavailable(text) if text.starts_with(SILENCE))
+}

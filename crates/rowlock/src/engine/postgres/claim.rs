@@ -1,0 +1,254 @@
+//! Takes due jobs: with bounds where it can, without them now and then.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_postgres::types::Type;
+
+use super::holdings::Held;
+use super::row::{self, Summary};
+use super::{Postgres, lock};
+use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder};
+use crate::clock::{self, Clock};
+use crate::error::Result;
+use crate::job::Name;
+
+/// A pause after an empty answer: short at first, since what was enqueued a moment ago may still be
+/// on its way to its commit.
+const SHORTEST_REST: Duration = Duration::from_millis(10);
+const LONGEST_REST: Duration = Duration::from_secs(1);
+/// The pause while notifications arrive.
+const LISTENING_REST: Duration = Duration::from_secs(3);
+
+/// How many jobs come back from aside in one call.
+const BROUGHT_BACK: i32 = 1_000;
+
+impl Postgres {
+    pub(super) async fn claim_ordinary(&self, wanted: &Claim) -> Result<Claimed> {
+        let real = Clock::system();
+        let now = real.elapsed();
+        let sweep = {
+            let mut budget = lock(&self.budget);
+            budget.allows(now) && (budget.is_due(now) || self.listener.empty_answers() > 0)
+        };
+        let (mut jobs, mut summary) = self.claim_once(wanted, wanted.limit, sweep).await?;
+        // Short of jobs: what the bounds hid, or what was set aside, may be due.
+        if jobs.len() < wanted.limit && !sweep && lock(&self.budget).allows(real.elapsed()) {
+            let room = wanted.limit - jobs.len();
+            let (more, latest) = self.claim_once(wanted, room, true).await?;
+            jobs.extend(more);
+            summary = latest;
+        }
+        while jobs.len() < wanted.limit && summary.look_aside {
+            if self.bring_back(&summary).await? == 0 {
+                break;
+            }
+            let room = wanted.limit - jobs.len();
+            let (more, latest) = self.claim_once(wanted, room, false).await?;
+            jobs.extend(more);
+            summary = latest;
+        }
+        self.suspects.store(summary.suspects, Ordering::Relaxed);
+        // Best first: by priority, then in the order of their lanes.
+        jobs.sort_by_key(|(ready_at, job)| (std::cmp::Reverse(job.priority), *ready_at, job.id));
+        Ok(Claimed {
+            next_due: self.local_time(summary.next_due, summary.now),
+            rest: self.rest(jobs.is_empty()),
+            jobs: jobs.into_iter().map(|(_, job)| job).collect(),
+        })
+    }
+
+    pub(super) async fn claim_suspect(&self, wanted: &Claim) -> Result<Claimed> {
+        // Ordinary claims tell whether there are any: they are rare.
+        if !self.suspects.swap(true, Ordering::Relaxed) {
+            return Ok(Claimed::default());
+        }
+        let worker = self.number_of(&wanted.worker).await?;
+        let (kinds, queues) = (texts(&wanted.kinds), texts(&wanted.queues));
+        let asking = self.holdings.asking();
+        let token = wanted.token.get();
+        let rows = self
+            .call(
+                "claim_suspect",
+                &[
+                    (&worker, Type::INT8),
+                    (&token, Type::INT8),
+                    (&kinds, Type::TEXT_ARRAY),
+                    (&queues, Type::TEXT_ARRAY),
+                ],
+            )
+            .await?;
+        let (jobs, summary) = self.keep(wanted, &rows)?;
+        asking.answered();
+        Ok(Claimed {
+            jobs: jobs.into_iter().map(|(_, job)| job).collect(),
+            next_due: self.local_time(summary.next_due, summary.now),
+            rest: None,
+        })
+    }
+
+    async fn claim_once(
+        &self,
+        wanted: &Claim,
+        limit: usize,
+        sweep: bool,
+    ) -> Result<(Vec<(Timestamp, ClaimedJob)>, Summary)> {
+        let worker = self.number_of(&wanted.worker).await?;
+        let token = wanted.token.get();
+        let most = i32::try_from(limit).unwrap_or(i32::MAX);
+        let (kinds, queues) = (texts(&wanted.kinds), texts(&wanted.queues));
+        let (order, weighed, weights) = order(&wanted.order);
+        let (capped, caps) = split(&wanted.caps);
+        let turn = i64::try_from(self.turn.fetch_add(1, Ordering::Relaxed) & 0xffff).unwrap_or(0);
+        let (bounds, aside_after) = {
+            let lanes = lock(&self.lanes);
+            match sweep {
+                true => (Default::default(), Timestamp::UNIX_EPOCH),
+                false => (lanes.bounds(), lanes.aside_after()),
+            }
+        };
+        let began = Clock::system().elapsed();
+        let asking = self.holdings.asking();
+        let rows = self
+            .call(
+                "claim",
+                &[
+                    (&worker, Type::INT8),
+                    (&token, Type::INT8),
+                    (&most, Type::INT4),
+                    (&kinds, Type::TEXT_ARRAY),
+                    (&queues, Type::TEXT_ARRAY),
+                    (&order, Type::TEXT),
+                    (&weighed, Type::TEXT_ARRAY),
+                    (&weights, Type::INT4_ARRAY),
+                    (&capped, Type::TEXT_ARRAY),
+                    (&caps, Type::INT4_ARRAY),
+                    (&turn, Type::INT8),
+                    (&sweep, Type::BOOL),
+                    (&aside_after, Type::TIMESTAMPTZ),
+                    (&bounds.queues, Type::TEXT_ARRAY),
+                    (&bounds.kinds, Type::TEXT_ARRAY),
+                    (&bounds.priorities, Type::INT2_ARRAY),
+                    (&bounds.times, Type::TIMESTAMPTZ_ARRAY),
+                    (&bounds.ids, Type::INT8_ARRAY),
+                ],
+            )
+            .await?;
+        let answer = self.keep(wanted, &rows)?;
+        asking.answered();
+        if sweep {
+            lock(&self.budget).spent(began, Clock::system().elapsed());
+        }
+        Ok(answer)
+    }
+
+    /// Takes the answer in: what we hold now, and where the next claim begins.
+    fn keep(
+        &self,
+        wanted: &Claim,
+        rows: &[tokio_postgres::Row],
+    ) -> Result<(Vec<(Timestamp, ClaimedJob)>, Summary)> {
+        let mut leased = Vec::with_capacity(rows.len());
+        let mut last = None;
+        for row in rows {
+            match row::claimed(row, wanted.token)? {
+                row::Claimed::Leased(one) => leased.push(one),
+                row::Claimed::Summary(summary) => last = Some(summary),
+            }
+        }
+        let summary = last.unwrap_or(Summary {
+            next_due: None,
+            now: Timestamp::UNIX_EPOCH,
+            look_aside: false,
+            suspects: true,
+        });
+        let since = self.clock.elapsed();
+        self.flow
+            .fetch_add(u64::try_from(leased.len()).unwrap_or(0), Ordering::Relaxed);
+        let mut lanes = lock(&self.lanes);
+        let mut jobs = Vec::with_capacity(leased.len());
+        for one in leased {
+            let job = one.job;
+            if !job.suspect {
+                lanes.claimed(&job, one.ready_at, summary.now);
+            }
+            self.holdings.add(
+                job.id,
+                Held {
+                    token: job.token,
+                    segment: job.segment,
+                    place: one.place,
+                    kind: job.kind.clone(),
+                    queue: job.queue.clone(),
+                    since,
+                },
+            );
+            jobs.push((one.ready_at, job));
+        }
+        Ok((jobs, summary))
+    }
+
+    async fn bring_back(&self, summary: &Summary) -> Result<i32> {
+        let after = lock(&self.lanes).aside_after();
+        // Held jobs are looked for whenever there is time for it.
+        let everything = lock(&self.budget).allows(Clock::system().elapsed());
+        let values = [
+            (
+                &after as &(dyn tokio_postgres::types::ToSql + Sync),
+                Type::TIMESTAMPTZ,
+            ),
+            (&everything, Type::BOOL),
+        ];
+        let rows = self.call("bring_back", &values).await?;
+        let moved: i32 = rows.first().map_or(Ok(0), |row| row::get(row, 0))?;
+        if moved < BROUGHT_BACK {
+            lock(&self.lanes).brought_back(summary.now);
+        }
+        Ok(moved)
+    }
+
+    /// A time of the server's, by the clock of this process: whoever waits for it looks at this one.
+    fn local_time(&self, time: Option<Timestamp>, server_now: Timestamp) -> Option<Timestamp> {
+        let wait = Duration::try_from(server_now.duration_until(time?)).unwrap_or_default();
+        Some(clock::add(self.clock.now(), wait))
+    }
+
+    fn rest(&self, empty: bool) -> Option<Duration> {
+        let answers = self.listener.answered(empty);
+        if !empty {
+            return None;
+        }
+        let pause = SHORTEST_REST.saturating_mul(1 << answers.saturating_sub(1).min(10));
+        match (pause < LONGEST_REST, self.is_listening()) {
+            (true, _) => Some(pause),
+            (false, true) => Some(LISTENING_REST),
+            (false, false) => None,
+        }
+    }
+}
+
+fn texts(names: &[Name]) -> Vec<&str> {
+    names.iter().map(Name::as_str).collect()
+}
+
+fn order(order: &QueueOrder) -> (&'static str, Vec<&str>, Vec<i32>) {
+    match order {
+        QueueOrder::Fair => ("fair", Vec::new(), Vec::new()),
+        QueueOrder::Strict => ("strict", Vec::new(), Vec::new()),
+        QueueOrder::Weighted(weights) => {
+            let number = |weight: &u32| i32::try_from((*weight).max(1)).unwrap_or(i32::MAX);
+            let names = weights.keys().map(Name::as_str).collect();
+            ("weighted", names, weights.values().map(number).collect())
+        }
+    }
+}
+
+fn split(caps: &BTreeMap<Name, usize>) -> (Vec<&str>, Vec<i32>) {
+    let number = |cap: &usize| i32::try_from(*cap).unwrap_or(i32::MAX);
+    (
+        caps.keys().map(Name::as_str).collect(),
+        caps.values().map(number).collect(),
+    )
+}

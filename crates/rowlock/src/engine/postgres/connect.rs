@@ -1,0 +1,274 @@
+//! Where the server is, and the few connections that a process keeps to it.
+
+use std::fmt;
+use std::time::Duration;
+
+use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Client, Config, NoTls};
+
+use super::error::{map, unreachable};
+use super::io::Io;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+
+/// The schema that everything of ours is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema(String);
+
+impl Default for Schema {
+    fn default() -> Self {
+        Self("rowlock".to_owned())
+    }
+}
+
+impl Schema {
+    /// A schema's name: lower case letters, digits and `_`, so that it needs no quotes anywhere.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that shows the rule.
+    pub fn new(name: &str) -> Result<Self> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let starts_well = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+        if !starts_well || name.len() > 48 || !name.chars().all(fits) || name.starts_with("pg_") {
+            return Err(Error::invalid(format!(
+                "{name:?} can't be the schema: use 1 to 48 of a-z 0-9 _, start with a letter or _, \
+                 and not with pg_"
+            )));
+        }
+        Ok(Self(name.to_owned()))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A text that speaks of `rowlock`, speaking of this schema.
+    pub(super) fn put(&self, text: &str) -> String {
+        if self.0 == "rowlock" {
+            return text.to_owned();
+        }
+        text.replace("rowlock.", &format!("{}.", self.0))
+            .replace("\"rowlock\"", &format!("\"{}\"", self.0))
+            .replace("'rowlock'", &format!("'{}'", self.0))
+    }
+}
+
+/// Where the store is: `postgres://USER@HOST/DATABASE` and a schema. It shows no password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    config: Config,
+    /// The schema.
+    pub schema: Schema,
+    /// How many connections a process keeps at most.
+    pub connections: usize,
+    /// Whether to wait for notifications.
+    pub notify: bool,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts: Vec<String> = self.config.get_hosts().iter().map(host).collect();
+        let database = self.config.get_dbname().unwrap_or("");
+        write!(f, "postgres://{}/{database}", hosts.join(","))?;
+        match self.schema == Schema::default() {
+            true => Ok(()),
+            false => write!(f, " schema {}", self.schema.0),
+        }
+    }
+}
+
+fn host(host: &tokio_postgres::config::Host) -> String {
+    match host {
+        tokio_postgres::config::Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+impl Address {
+    /// How many connections a process keeps unless it is told otherwise.
+    pub const CONNECTIONS: usize = 4;
+
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that shows the form; it doesn't repeat the URL, which may hold a password.
+    pub fn parse(url: &str) -> Result<Self> {
+        let bad = |why: String| {
+            Error::invalid(format!(
+                "the PostgreSQL URL can't be read: {why}. Write postgres://USER@HOST:5432/DATABASE"
+            ))
+        };
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(bad("it doesn't begin with postgres://".to_owned()));
+        }
+        let mut config: Config = url.parse().map_err(|why: tokio_postgres::Error| {
+            let cause = std::error::Error::source(&why).map(ToString::to_string);
+            bad(cause.unwrap_or_else(|| why.to_string()))
+        })?;
+        if matches!(config.get_ssl_mode(), SslMode::Require) {
+            return Err(bad(
+                "sslmode=require needs TLS, which this build doesn't have".to_owned(),
+            ));
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("rowlock");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(10));
+        }
+        // A server that vanished without a word is noticed within a lease.
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(Duration::from_secs(10));
+        }
+        config.keepalives_idle(Duration::from_secs(10));
+        Ok(Self {
+            config,
+            schema: Schema::default(),
+            connections: Self::CONNECTIONS,
+            notify: true,
+        })
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The same server, another schema.
+    #[must_use]
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// The same store without waiting for notifications.
+    #[must_use]
+    pub fn without_notify(mut self) -> Self {
+        self.notify = false;
+        self
+    }
+}
+
+/// Makes and keeps connections.
+#[derive(Debug)]
+pub(super) struct Maker {
+    address: Address,
+    io: Io,
+}
+
+impl managed::Manager for Maker {
+    type Type = Client;
+    type Error = Error;
+
+    async fn create(&self) -> Result<Client> {
+        connect(&self.address, &self.io).await
+    }
+
+    async fn recycle(&self, client: &mut Client, _: &Metrics) -> RecycleResult<Error> {
+        match client.is_closed() {
+            true => Err(RecycleError::message("closed")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A connection whose other end is driven by the engine's own thread.
+pub(super) async fn connect(address: &Address, io: &Io) -> Result<Client> {
+    let config = address.config.clone();
+    let shown = address.to_string();
+    io.run("rowlock-connect", move |tasks| async move {
+        let (client, connection) = config
+            .connect(NoTls)
+            .await
+            .map_err(|why| unreachable(&why, &shown))?;
+        tasks.start("rowlock-connection", async move {
+            if let Err(why) = connection.await {
+                tracing::debug!(%why, "a connection to the database has ended");
+            }
+        });
+        Ok(client)
+    })
+    .await?
+}
+
+pub(super) type Pool = managed::Pool<Maker>;
+pub(super) type Connection = Object<Maker>;
+
+pub(super) fn pool(address: &Address, io: &Io) -> Result<Pool> {
+    let maker = Maker {
+        address: address.clone(),
+        io: io.clone(),
+    };
+    Pool::builder(maker)
+        .max_size(address.connections.max(1))
+        .build()
+        .map_err(|why| Error::Bug(why.to_string()))
+}
+
+/// A connection from the pool. Nobody waits for one longer than `patience`.
+pub(super) async fn take(pool: &Pool, patience: Duration) -> Result<Connection> {
+    let taken = Clock::system().timeout(patience, pool.get()).await;
+    match taken {
+        Some(Ok(connection)) => Ok(connection),
+        Some(Err(managed::PoolError::Backend(why))) => Err(why),
+        Some(Err(why)) => Err(Error::Unavailable(format!("no connection: {why}"))),
+        None => Err(Error::Unavailable(format!(
+            "the database gave no connection within {} s",
+            patience.as_secs()
+        ))),
+    }
+}
+
+/// Runs what has no answer, such as a migration.
+pub(super) async fn batch(client: &Client, text: &str, doing: &str) -> Result<()> {
+    client
+        .batch_execute(text)
+        .await
+        .map_err(|why| map(&why, doing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_shows_no_password_in_any_form() {
+        let address = Address::parse("postgres://ada:hunter2@db.example/app").unwrap();
+        for shown in [format!("{address}"), format!("{address:?}")] {
+            assert!(!shown.contains("hunter2"), "{shown}");
+            assert!(shown.contains("db.example"), "{shown}");
+        }
+        let bad = Address::parse("postgres://ada:hunter2@db.example/app?nonsense=1").unwrap_err();
+        assert!(!bad.to_string().contains("hunter2"), "{bad}");
+    }
+
+    #[test]
+    fn a_hostile_schema_is_refused() {
+        for bad in [
+            "",
+            "a b",
+            "A",
+            "x;drop",
+            "pg_x",
+            "a\"",
+            "1a",
+            "ü",
+            &"x".repeat(49),
+        ] {
+            assert!(Schema::new(bad).is_err(), "{bad}");
+        }
+        assert_eq!(
+            Schema::new("rowlock_demo_1").unwrap().as_str(),
+            "rowlock_demo_1"
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! PostgreSQL's codes, sorted by remedy. The only place that knows them, whichever driver met them.
+
+use std::error::Error as _;
+
+use crate::error::Error;
+
+/// Our own refusals, raised by the functions.
+const INVALID: &str = "RL001";
+const LEASE_LOST: &str = "RL002";
+
+/// Turns a driver's error into ours; `doing` says what was tried.
+pub(crate) fn map(why: &tokio_postgres::Error, doing: &str) -> Error {
+    let Some(error) = why.as_db_error() else {
+        return match why.is_closed() || is_io(why) {
+            true => {
+                Error::Unavailable(format!("the connection was lost ({doing}): {}", cause(why)))
+            }
+            false => Error::Bug(format!("{doing}: {}", cause(why))),
+        };
+    };
+    let detail = error.detail().unwrap_or_default();
+    sort(error.code().code(), error.message(), detail, doing)
+}
+
+/// The same for a connection that wasn't made.
+pub(super) fn unreachable(why: &tokio_postgres::Error, shown: &str) -> Error {
+    match why.as_db_error() {
+        Some(error) => match sort(error.code().code(), error.message(), "", "connecting") {
+            Error::Unreachable(why) => Error::Unreachable(format!("{shown}: {why}")),
+            other => other,
+        },
+        None => Error::Unreachable(format!(
+            "can't reach {shown}: {}. Check that the server runs, and the URL",
+            cause(why)
+        )),
+    }
+}
+
+fn is_io(why: &tokio_postgres::Error) -> bool {
+    why.source()
+        .is_some_and(|cause| cause.downcast_ref::<std::io::Error>().is_some())
+}
+
+/// The innermost reason: the outer ones only say that there is one.
+fn cause(why: &tokio_postgres::Error) -> String {
+    let mut text = why.to_string();
+    let mut inner = why.source();
+    while let Some(error) = inner {
+        text = error.to_string();
+        inner = error.source();
+    }
+    text
+}
+
+/// A code and what the server says, as an error of ours.
+pub(crate) fn sort(code: &str, text: &str, detail: &str, doing: &str) -> Error {
+    match code {
+        INVALID => {
+            let why = text.trim_start_matches("rowlock: ").to_owned();
+            match detail.parse() {
+                Ok(index) => Error::InvalidAt { index, why },
+                Err(_) => Error::Invalid(why),
+            }
+        }
+        LEASE_LOST => Error::LeaseLost,
+        "40001" | "40P01" => Error::Unavailable(format!(
+            "somebody else's transaction was in the way ({doing}): roll back and try again ({text})"
+        )),
+        "55P03" => Error::Unavailable(format!(
+            "a lock was not to be had in time ({doing}): {text}"
+        )),
+        "57014" => Error::Unavailable(format!("the server ended the statement ({doing}): {text}")),
+        "25P02" => Error::invalid(
+            "the transaction has failed already: roll it back before you enqueue or complete in it",
+        ),
+        "25P03" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "53300" | "53200" => {
+            Error::Unavailable(format!("{text} ({doing})"))
+        }
+        "25006" => Error::Unreachable(format!(
+            "the server is read-only ({doing}): is it a standby? Add target_session_attrs=read-write \
+             and all hosts to the URL"
+        )),
+        "53100" => Error::NoSpace(format!("{text} ({doing})")),
+        "58030" => Error::Unreachable(format!("the server can't read or write: {text} ({doing})")),
+        "42501" => Error::Unreachable(format!(
+            "{text} ({doing}): this role lacks rights, see `rowlock migrate roles`"
+        )),
+        "3D000" => Error::Unreachable(format!("{text}: create it with createdb")),
+        _ if code.starts_with("28") => Error::Unreachable(text.to_owned()),
+        _ if code.starts_with("08") => Error::Unavailable(format!("{text} ({doing})")),
+        "3F000" | "42P01" | "42883" => Error::Schema(format!(
+            "the database has no rowlock tables, or older ones ({text}): run `rowlock migrate up`"
+        )),
+        _ if code.starts_with("22") => Error::Invalid(format!("{text} ({doing})")),
+        _ => Error::Bug(format!("{doing}: {code}: {text}")),
+    }
+}
+
+/// Whether a connection that met this error should not be used again.
+pub(super) fn is_worn_out(error: &Error) -> bool {
+    matches!(error, Error::Unreachable(_) | Error::Bug(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_sorted_by_what_the_caller_can_do() {
+        let sorted = |code| sort(code, "text", "", "claim");
+        for code in [
+            "40001", "40P01", "55P03", "57P01", "53300", "08006", "57014",
+        ] {
+            assert!(sorted(code).is_transient(), "{code}");
+        }
+        for code in ["25006", "42501", "28P01", "3D000"] {
+            assert!(matches!(sorted(code), Error::Unreachable(_)), "{code}");
+        }
+        assert!(matches!(sorted("53100"), Error::NoSpace(_)));
+        assert!(matches!(sorted("42P01"), Error::Schema(_)));
+        assert!(matches!(sorted("RL002"), Error::LeaseLost));
+        assert!(matches!(sorted("XX000"), Error::Bug(_)));
+        let second = sort("RL001", "rowlock: kind is bad", "1", "stage");
+        assert!(matches!(second, Error::InvalidAt { index: 1, ref why } if why == "kind is bad"));
+    }
+}

@@ -1,0 +1,122 @@
+//! What this process has claimed and not settled: where each row is, and since when.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::lock;
+use super::place::Place;
+use crate::clock::Elapsed;
+use crate::job::{JobId, Name, Token};
+
+/// A row that has been running for so long is taken out of the ring.
+const LONG: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) token: Token,
+    pub(super) segment: Option<i16>,
+    pub(super) place: Option<Place>,
+    pub(super) kind: Name,
+    pub(super) queue: Name,
+    pub(super) since: Elapsed,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Holdings {
+    jobs: Mutex<HashMap<JobId, Held>>,
+    doubt: AtomicBool,
+}
+
+/// A claim under way. If its answer never arrives, the next heartbeat has to search for its rows.
+pub(super) struct Asking<'a>(&'a AtomicBool, bool);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Asking<'_> {
+    pub(super) fn answered(mut self) {
+        self.1 = true;
+    }
+}
+
+impl Holdings {
+    pub(super) fn asking(&self) -> Asking<'_> {
+        Asking(&self.doubt, false)
+    }
+
+    pub(super) fn add(&self, id: JobId, held: Held) {
+        lock(&self.jobs).insert(id, held);
+    }
+
+    /// Where a claimed job was last seen.
+    pub(super) fn place(&self, id: JobId, token: Token) -> Option<(i16, Place)> {
+        let jobs = lock(&self.jobs);
+        let held = jobs.get(&id).filter(|held| held.token == token)?;
+        held.segment.zip(held.place)
+    }
+
+    /// A verdict was answered, whichever way.
+    pub(super) fn settled(&self, id: JobId, token: Token) {
+        let mut jobs = lock(&self.jobs);
+        if jobs.get(&id).is_some_and(|held| held.token == token) {
+            jobs.remove(&id);
+        }
+    }
+
+    /// Whether rows may lie about under our name that we don't hold.
+    pub(super) fn must_search(&self, held: &[Token]) -> bool {
+        let stray = lock(&self.jobs)
+            .values()
+            .any(|job| !held.contains(&job.token));
+        self.doubt.swap(false, Ordering::Relaxed) || stray
+    }
+
+    /// The search failed: it is still to be made.
+    pub(super) fn doubt(&self) {
+        self.doubt.store(true, Ordering::Relaxed);
+    }
+
+    /// Only these tokens are still ours.
+    pub(super) fn keep(&self, held: &[Token]) {
+        lock(&self.jobs).retain(|_, job| held.contains(&job.token));
+    }
+
+    /// Jobs of kinds or queues that were stopped.
+    pub(super) fn stopped(&self, kinds: &[String], queues: &[String]) -> Vec<JobId> {
+        if kinds.is_empty() && queues.is_empty() {
+            return Vec::new();
+        }
+        let jobs = lock(&self.jobs);
+        let stopped = jobs.iter().filter(|(_, job)| {
+            kinds.iter().any(|kind| kind == job.kind.as_str())
+                || queues.iter().any(|queue| queue == job.queue.as_str())
+        });
+        stopped.map(|(id, _)| *id).collect()
+    }
+
+    /// Jobs in the ring that have been running for long.
+    pub(super) fn slow(&self, now: Elapsed) -> Vec<(JobId, Token)> {
+        let jobs = lock(&self.jobs);
+        let slow = jobs
+            .iter()
+            .filter(|(_, job)| job.segment.is_some() && now.saturating_sub(job.since) >= LONG);
+        slow.map(|(id, job)| (*id, job.token)).collect()
+    }
+
+    /// They were set aside.
+    pub(super) fn moved(&self, ids: &[JobId]) {
+        let mut jobs = lock(&self.jobs);
+        for id in ids {
+            if let Some(job) = jobs.get_mut(id) {
+                (job.segment, job.place) = (None, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Bounds: where the next claim of a lane begins. They are hints; a claim without them finds the rest.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::claim::ClaimedJob;
+use crate::job::{JobId, Name};
+
+/// A row that is this young may still be overtaken by one whose commit was a little slower.
+const YOUNG: Duration = Duration::from_millis(50);
+
+/// The lanes this process has claimed from.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    bounds: HashMap<(Name, Name, i16), (Timestamp, JobId)>,
+    /// Up to when jobs that were set aside have been brought back.
+    aside_after: Option<Timestamp>,
+}
+
+/// Bounds in the form that a claim takes.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    pub(super) queues: Vec<String>,
+    pub(super) kinds: Vec<String>,
+    pub(super) priorities: Vec<i16>,
+    pub(super) times: Vec<Timestamp>,
+    pub(super) ids: Vec<i64>,
+}
+
+impl Lanes {
+    /// Everything before the newest job that was claimed is claimed too, or in somebody's hands.
+    pub(super) fn claimed(&mut self, job: &ClaimedJob, ready_at: Timestamp, now: Timestamp) {
+        let young = now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN);
+        let bound = match ready_at < young {
+            true => (ready_at, job.id),
+            false => (young, JobId(0)),
+        };
+        let lane = (job.queue.clone(), job.kind.clone(), job.priority);
+        let held = self.bounds.entry(lane).or_insert(bound);
+        *held = (*held).max(bound);
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        let mut all = Bounds::default();
+        for ((queue, kind, priority), (time, id)) in &self.bounds {
+            all.queues.push(queue.as_str().to_owned());
+            all.kinds.push(kind.as_str().to_owned());
+            all.priorities.push(*priority);
+            all.times.push(*time);
+            all.ids.push(id.0);
+        }
+        all
+    }
+
+    /// Jobs due before `now` were brought back, all of them.
+    pub(super) fn brought_back(&mut self, now: Timestamp) {
+        let earlier = now.saturating_sub(Duration::from_secs(1));
+        self.aside_after = self.aside_after.max(earlier.ok());
+    }
+
+    /// Where the look at what was set aside begins.
+    pub(super) fn aside_after(&self) -> Timestamp {
+        self.aside_after.unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+}

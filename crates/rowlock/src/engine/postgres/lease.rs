@@ -1,0 +1,267 @@
+//! Leases: join, heartbeat, leave, and what becomes of the rows of the dead.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_postgres::types::Type;
+
+use super::row::{get, json, span};
+use super::statements::sql;
+use super::{Postgres, lock, ms};
+use crate::claim::{Expired, Heartbeat, WorkerId};
+use crate::error::{Error, Result};
+use crate::job::{Backoff, ErrorKind, JobError, JobId, Token};
+
+/// How often rows are searched for that lie about under a name nobody answers to.
+const SEARCH_EVERY: Duration = Duration::from_secs(60);
+
+impl Postgres {
+    pub(super) async fn begin_lease(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
+        // Sequences don't travel with every kind of copy.
+        let behind: i64 = match self.call("check_ids", &[]).await?.first() {
+            Some(row) => get(row, 0)?,
+            None => 0,
+        };
+        if behind > 0 {
+            tracing::warn!(
+                behind,
+                "new ids were behind stored ones, as after a copy without sequences"
+            );
+        }
+        let (id, lease) = (worker.as_str(), ms(lease));
+        let values = [
+            (
+                &id as &(dyn tokio_postgres::types::ToSql + Sync),
+                Type::TEXT,
+            ),
+            (&lease, Type::INT8),
+        ];
+        let rows = self.call("join", &values).await?;
+        let number = rows
+            .first()
+            .map_or(Err(Error::LeaseLost), |row| get(row, 0))?;
+        lock(&self.workers).insert(worker.clone(), number);
+        self.suspects
+            .store(true, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The number that stands for a worker in the rows it holds.
+    pub(super) async fn number_of(&self, worker: &WorkerId) -> Result<i64> {
+        if let Some(number) = lock(&self.workers).get(worker) {
+            return Ok(*number);
+        }
+        let id = worker.as_str();
+        let rows = self
+            .query(sql!("worker_number"), &[(&id, Type::TEXT)])
+            .await?;
+        let number = rows
+            .first()
+            .map_or(Err(Error::LeaseLost), |row| get(row, 0))?;
+        lock(&self.workers).insert(worker.clone(), number);
+        Ok(number)
+    }
+
+    pub(super) async fn beat(&self, worker: &WorkerId, held: &[Token]) -> Result<Heartbeat> {
+        let number = self.number_of(worker).await?;
+        let now = self.clock.elapsed();
+        let search = self.holdings.must_search(held) || self.may_search();
+        let tokens: Vec<i64> = held.iter().map(|token| token.get()).collect();
+        let values = [
+            (
+                &number as &(dyn tokio_postgres::types::ToSql + Sync),
+                Type::INT8,
+            ),
+            (&tokens, Type::INT8_ARRAY),
+            (&search, Type::BOOL),
+        ];
+        let rows = match self.call("heartbeat", &values).await {
+            Ok(rows) => rows,
+            Err(why) => {
+                if search {
+                    self.holdings.doubt();
+                }
+                return Err(why);
+            }
+        };
+        self.holdings.keep(held);
+        let (mut answer, mut kinds, mut queues) = (Heartbeat::default(), Vec::new(), Vec::new());
+        for row in &rows {
+            let (what, name, id): (String, Option<String>, Option<i64>) =
+                (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+            match what.as_str() {
+                "released" => answer.released = usize::try_from(id.unwrap_or(0)).unwrap_or(0),
+                "cancel" => answer.cancel_requested.extend(id.map(JobId)),
+                "kind" => kinds.extend(name),
+                _ => queues.extend(name),
+            }
+        }
+        answer.stopped = self.holdings.stopped(&kinds, &queues);
+        self.set_slow_aside(now).await?;
+        Ok(answer)
+    }
+
+    /// Takes what runs for long out of the ring.
+    async fn set_slow_aside(&self, now: crate::clock::Elapsed) -> Result<()> {
+        let slow = self.holdings.slow(now);
+        if slow.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<i64> = slow.iter().map(|(id, _)| id.0).collect();
+        let tokens: Vec<i64> = slow.iter().map(|(_, token)| token.get()).collect();
+        let values = [
+            (
+                &ids as &(dyn tokio_postgres::types::ToSql + Sync),
+                Type::INT8_ARRAY,
+            ),
+            (&tokens, Type::INT8_ARRAY),
+        ];
+        self.call("set_aside", &values).await?;
+        let ids: Vec<JobId> = slow.into_iter().map(|(id, _)| id).collect();
+        self.holdings.moved(&ids);
+        Ok(())
+    }
+
+    pub(super) async fn end_lease(&self, worker: &WorkerId) -> Result<()> {
+        let number = match self.number_of(worker).await {
+            Err(Error::LeaseLost) => return Ok(()),
+            other => other?,
+        };
+        self.call("leave", &[(&number, Type::INT8)]).await?;
+        lock(&self.workers).remove(worker);
+        Ok(())
+    }
+
+    pub(super) async fn begin_suspect(
+        &self,
+        worker: &WorkerId,
+        id: JobId,
+        token: Token,
+    ) -> Result<()> {
+        let number = self.number_of(worker).await?;
+        let (id, token) = (id.0, token.get());
+        let values = [
+            (
+                &number as &(dyn tokio_postgres::types::ToSql + Sync),
+                Type::INT8,
+            ),
+            (&id, Type::INT8),
+            (&token, Type::INT8),
+        ];
+        let rows = self.call("start_suspect", &values).await?;
+        match rows.first().map_or(Ok(false), |row| get(row, 0))? {
+            true => Ok(()),
+            false => Err(Error::LeaseLost),
+        }
+    }
+
+    pub(super) async fn bury_the_dead(&self) -> Result<Expired> {
+        let mut expired = Expired::default();
+        let mut dead = Vec::new();
+        for row in &self.query(sql!("expire_sample"), &[]).await? {
+            let sample = Sample {
+                number: get(row, 0)?,
+                id: WorkerId::stored(get(row, 1)?),
+                seen: get(row, 3)?,
+                attempt: get(row, 5)?,
+                max_attempts: get(row, 6)?,
+                backoff: json(row, 7)?,
+            };
+            let lease = span(row, 2)?;
+            expired.shortest_lease = match (expired.shortest_lease, lease) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+            if get(row, 4)? {
+                dead.push(sample);
+            }
+        }
+        if !dead.is_empty() {
+            crash_point!("expire.found");
+        }
+        for sample in dead {
+            if self.bury(&sample, &mut expired).await? {
+                expired.workers.push(sample.id);
+            }
+        }
+        if self.may_search() {
+            for row in &self.query(sql!("expire_strays"), &[]).await? {
+                let stray = Sample::stray(get(row, 0)?);
+                self.bury(&stray, &mut expired).await?;
+            }
+        }
+        if expired.returned > 0 {
+            self.suspects
+                .store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(expired)
+    }
+
+    async fn bury(&self, dead: &Sample, expired: &mut Expired) -> Result<bool> {
+        let attempt = u32::try_from(dead.attempt.unwrap_or(0)).unwrap_or(0);
+        let wait = dead
+            .backoff
+            .clone()
+            .unwrap_or_default()
+            .wait_with_jitter(attempt);
+        let why = format!("worker {} died while it ran this job", dead.id);
+        let error = JobError::new(attempt, self.clock.now(), ErrorKind::Lease, &why);
+        let error = super::stage::json(&error)?;
+        let (wait, last) = (ms(wait), dead.attempt >= dead.max_attempts);
+        let values = [
+            (
+                &dead.number as &(dyn tokio_postgres::types::ToSql + Sync),
+                Type::INT8,
+            ),
+            (&dead.seen, Type::TIMESTAMPTZ),
+            (&wait, Type::INT8),
+            (&error, Type::TEXT),
+            (&last, Type::BOOL),
+            (&self.errors_kept, Type::INT4),
+        ];
+        let rows = self.call("expire", &values).await?;
+        let Some(row) = rows.first() else {
+            return Ok(false);
+        };
+        let (buried, returned, ended): (bool, i32, i32) =
+            (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+        expired.returned += usize::try_from(returned).unwrap_or(0);
+        expired.ended += usize::try_from(ended).unwrap_or(0);
+        Ok(buried)
+    }
+
+    /// Whether it is time to search through all live rows again.
+    fn may_search(&self) -> bool {
+        let now = self.clock.elapsed();
+        let mut searched = lock(&self.searched);
+        let due = searched.is_none_or(|at| now.saturating_sub(at) >= SEARCH_EVERY);
+        if due {
+            *searched = Some(now);
+        }
+        due
+    }
+}
+
+/// A worker as it was found.
+struct Sample {
+    number: i64,
+    id: WorkerId,
+    seen: Option<Timestamp>,
+    attempt: Option<i32>,
+    max_attempts: Option<i32>,
+    backoff: Option<Backoff>,
+}
+
+impl Sample {
+    /// Somebody removed its row: nobody beats for what it holds.
+    fn stray(number: i64) -> Self {
+        Self {
+            number,
+            id: WorkerId::stored(format!("worker {number}")),
+            seen: None,
+            attempt: None,
+            max_attempts: None,
+            backoff: None,
+        }
+    }
+}

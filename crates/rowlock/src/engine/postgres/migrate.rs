@@ -1,0 +1,268 @@
+//! Migrations: append-only, recorded with a checksum, applied in one transaction under a lock.
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Transaction};
+
+use super::connect::{self, Address, Schema, batch};
+use super::error::map;
+use super::io::Io;
+use super::row::get;
+use super::statements::{Sql, sql};
+use crate::error::{Error, Result};
+
+/// One step of the schema: its tables, and the functions as of this step.
+#[derive(Debug, Clone, Copy)]
+struct Migration {
+    version: i32,
+    name: &'static str,
+    tables: Sql,
+    functions: &'static [Sql],
+}
+
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "0001_jobs",
+    tables: Sql {
+        name: "0001_jobs",
+        text: include_str!("migrations/0001_jobs.sql"),
+    },
+    functions: FUNCTIONS,
+}];
+
+/// In an order in which each finds what it needs.
+const FUNCTIONS: &[Sql] = &[
+    sql!("now"),
+    sql!("is_on"),
+    sql!("depth"),
+    sql!("stage_problem"),
+    sql!("stage_key"),
+    sql!("place"),
+    sql!("expiry"),
+    sql!("slot"),
+    sql!("with_error"),
+    sql!("put"),
+    sql!("stage_into"),
+    sql!("stage"),
+    sql!("enqueue"),
+    sql!("enqueue_many"),
+    sql!("worker_lives"),
+    sql!("claim_from"),
+    sql!("claim_next"),
+    sql!("claim_lanes"),
+    sql!("claim"),
+    sql!("claim_suspect"),
+    sql!("bring_back"),
+    sql!("settle_done"),
+    sql!("settle_finish"),
+    sql!("settle_again"),
+    sql!("settle"),
+    sql!("complete"),
+    sql!("join"),
+    sql!("give_back"),
+    sql!("heartbeat"),
+    sql!("set_aside"),
+    sql!("leave"),
+    sql!("start_suspect"),
+    sql!("expire"),
+    sql!("state_of"),
+    sql!("cancel"),
+    sql!("forget"),
+    sql!("delete"),
+    sql!("redrive"),
+    sql!("prune"),
+    sql!("retire"),
+    sql!("rotate"),
+    sql!("tidy"),
+    sql!("check_ids"),
+];
+
+/// The version this build works with.
+pub const LATEST: u32 = MIGRATIONS.len() as u32;
+
+impl Migration {
+    fn statements(&self, schema: &Schema) -> Vec<String> {
+        let mut all = vec![self.tables.text(schema)];
+        for function in self.functions {
+            all.extend(function.definitions(schema));
+        }
+        // What a role may do is said by `migrate roles`, not by the default that everybody may.
+        all.push(sql!("revoke").text(schema));
+        all
+    }
+
+    /// Tells whether a stored schema came from the same text (FNV-1a; nobody attacks this).
+    fn checksum(&self) -> String {
+        let texts = std::iter::once(&self.tables).chain(self.functions);
+        let hash = texts
+            .flat_map(|sql| sql.text.bytes())
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        format!("{hash:016x}")
+    }
+}
+
+/// The stored schema, compared with what this build knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaVersion {
+    /// What the database has; 0 for nothing.
+    pub stored: u32,
+    /// What this build works with.
+    pub latest: u32,
+}
+
+/// Everything that `migrate up` would run on an empty database, for reading or for running by hand.
+#[must_use]
+pub fn migration_sql(schema: &Schema) -> String {
+    let mut text = format!("BEGIN;\n{};\n", sql!("migration_table").text(schema));
+    for step in MIGRATIONS {
+        for statement in step.statements(schema) {
+            text.push_str(statement.trim_end().trim_end_matches(';'));
+            text.push_str(";\n");
+        }
+        text.push_str(&format!(
+            "{};\n",
+            sql!("migration_add")
+                .text(schema)
+                .trim_end()
+                .replace("$1", &step.version.to_string())
+                .replace("$2", &format!("'{}'", step.name))
+                .replace("$3", &format!("'{}'", step.checksum()))
+        ));
+    }
+    text + "COMMIT;\n"
+}
+
+/// Looks at the schema without changing anything.
+///
+/// # Errors
+/// [`Error::Schema`] for a schema that is newer or was changed, [`Error::Unreachable`] without a
+/// server.
+pub async fn schema_version(address: &Address) -> Result<SchemaVersion> {
+    let io = Io::start()?;
+    let client = connect::connect(address, &io).await?;
+    version(&client, &address.schema).await
+}
+
+/// Brings the schema up to date; says which versions were applied. Two processes may try at once.
+///
+/// # Errors
+/// [`Error::Schema`] for a schema that is newer or was changed, and whatever the server answers.
+pub async fn migrate_up(address: &Address) -> Result<Vec<u32>> {
+    let io = Io::start()?;
+    let mut client = connect::connect(address, &io).await?;
+    let transaction = client
+        .transaction()
+        .await
+        .map_err(|why| map(&why, "migrating"))?;
+    let schema = &address.schema;
+    let run = async |text: String, doing: &str| {
+        let done = transaction.batch_execute(&text).await;
+        done.map_err(|why| map(&why, doing))
+    };
+    run(
+        sql!("migration_settings").text(schema),
+        "migration_settings",
+    )
+    .await?;
+    run(sql!("migration_lock").text(schema), "migration_lock").await?;
+    let stored = version(transaction.client(), schema).await?.stored;
+    let mut done = Vec::new();
+    for step in MIGRATIONS {
+        let number = u32::try_from(step.version).unwrap_or(0);
+        if number <= stored {
+            continue;
+        }
+        run(sql!("migration_table").text(schema), "migration_table").await?;
+        for statement in step.statements(schema) {
+            run(statement, step.name).await?;
+        }
+        crash_point!("migrate.applied");
+        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] = [
+            (&step.version, Type::INT4),
+            (&step.name, Type::TEXT),
+            (&step.checksum(), Type::TEXT),
+        ];
+        let text = sql!("migration_add").text(schema);
+        let added = transaction.execute_typed(&text, &values).await;
+        added.map_err(|why| map(&why, "migration_add"))?;
+        done.push(number);
+    }
+    if !done.is_empty() {
+        record_parts(&transaction, schema).await?;
+    }
+    crash_point!("migrate.written");
+    let committed = transaction.commit().await;
+    committed.map_err(|why| map(&why, "migrating"))?;
+    crash_point!("migrate.committed");
+    Ok(done)
+}
+
+async fn record_parts(transaction: &Transaction<'_>, schema: &Schema) -> Result<()> {
+    let failed = |why: tokio_postgres::Error| map(&why, "migration_record");
+    let text = sql!("health_schema").text(schema);
+    let parts = transaction.query_typed(&text, &[]).await.map_err(failed)?;
+    let record = sql!("migration_record").text(schema);
+    for part in &parts {
+        let (thing, content): (String, String) = (get(part, 0)?, get(part, 1)?);
+        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+            [(&thing, Type::TEXT), (&content, Type::TEXT)];
+        let recorded = transaction.execute_typed(&record, &values).await;
+        recorded.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Reads the version, and refuses a schema that is newer or was changed.
+pub(super) async fn version(client: &Client, schema: &Schema) -> Result<SchemaVersion> {
+    let mut latest_stored = 0;
+    for (version, name, checksum) in applied(client, schema).await? {
+        match MIGRATIONS.iter().find(|step| step.version == version) {
+            None => {
+                return Err(Error::Schema(format!(
+                    "the database has schema {version}, this rowlock knows up to {LATEST}: \
+                     install a newer rowlock"
+                )));
+            }
+            Some(step) if step.checksum() != checksum => {
+                return Err(Error::Schema(format!(
+                    "migration {version} ({name}) was applied in another form (checksum {checksum}, \
+                     expected {}): use the rowlock that made this schema",
+                    step.checksum()
+                )));
+            }
+            Some(_) => latest_stored = u32::try_from(version).unwrap_or(0),
+        }
+    }
+    Ok(SchemaVersion {
+        stored: latest_stored,
+        latest: LATEST,
+    })
+}
+
+async fn applied(client: &Client, schema: &Schema) -> Result<Vec<(i32, String, String)>> {
+    let failed = |why: tokio_postgres::Error| map(&why, "migration_list");
+    let name = schema.as_str();
+    let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 1] = [(&name, Type::TEXT)];
+    let text = sql!("migration_exists").text(schema);
+    let rows = client.query_typed(&text, &values).await.map_err(failed)?;
+    if !rows.first().map_or(Ok(false), |row| get(row, 0))? {
+        return Ok(Vec::new());
+    }
+    let text = sql!("migration_list").text(schema);
+    let rows = client.query_typed(&text, &[]).await.map_err(failed)?;
+    rows.iter()
+        .map(|row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))
+        .collect()
+}
+
+/// Removes the schema with everything in it.
+///
+/// # Errors
+/// Whatever the server answers.
+pub async fn drop_schema(address: &Address) -> Result<()> {
+    let io = Io::start()?;
+    let client = connect::connect(address, &io).await?;
+    let text = sql!("migration_drop").text(&address.schema);
+    batch(&client, &text, "migration_drop").await
+}

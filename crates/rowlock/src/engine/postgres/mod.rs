@@ -1,0 +1,166 @@
+//! The engine in the application's own PostgreSQL.
+//!
+//! Live jobs sit in a ring of four segments that are truncated in turn (sql/rotate.sql), so neither
+//! speed nor space depends on how old the oldest snapshot is. Every step of the journey is one call of
+//! one function, in a transaction of its own: nothing stays open between two messages, and nothing is
+//! set per session, so PgBouncer may stand between. In: the journey's calls. Out: answers after the
+//! commit. A crash in any of them leaves the database as of the last commit.
+
+mod ask;
+mod claim;
+mod connect;
+mod engine;
+pub(crate) mod error;
+mod health;
+mod holdings;
+mod integrity;
+mod io;
+mod lane;
+mod lease;
+mod listen;
+mod migrate;
+mod operate;
+mod place;
+mod ring;
+mod row;
+mod settle;
+pub(crate) mod stage;
+pub(crate) mod statements;
+mod sweep;
+
+pub use connect::{Address, Schema};
+pub use migrate::{LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, schema_version};
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use self::connect::Pool;
+use self::holdings::Holdings;
+use self::io::Io;
+use self::lane::Lanes;
+use self::listen::Listener;
+use self::ring::Ring;
+use self::sweep::Budget;
+use super::Bell;
+use crate::claim::WorkerId;
+use crate::clock::{Clock, Elapsed};
+use crate::error::{Error, Result};
+
+/// A handle on a store. Cheap to share, expensive to open: keep one per process.
+pub struct Postgres {
+    address: Address,
+    clock: Clock,
+    bell: Bell,
+    pool: Pool,
+    listener: Listener,
+    workers: Mutex<HashMap<WorkerId, i64>>,
+    holdings: Holdings,
+    lanes: Mutex<Lanes>,
+    budget: Mutex<Budget>,
+    ring: Mutex<Ring>,
+    /// Rows that went through since the ring was looked at.
+    flow: AtomicU64,
+    turn: AtomicU64,
+    /// Whether there may be suspects: asked for at every claim otherwise.
+    suspects: AtomicBool,
+    searched: Mutex<Option<Elapsed>>,
+    errors_kept: i32,
+    segment_bytes: i64,
+    // Last: connections end with it.
+    io: Io,
+}
+
+/// A segment of this size is full.
+const SEGMENT_BYTES: i64 = 64 * 1024 * 1024;
+
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Postgres {
+    /// Opens a store whose schema is up to date.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] when it isn't, naming the remedy; [`Error::Unreachable`] when the server
+    /// isn't there.
+    pub async fn open(address: Address, clock: Clock) -> Result<Self> {
+        let io = Io::start()?;
+        let pool = connect::pool(&address, &io)?;
+        let version = {
+            let client = connect::take(&pool, ask::PATIENCE).await?;
+            migrate::version(&client, &address.schema).await?
+        };
+        if version.stored < version.latest {
+            return Err(Error::Schema(format!(
+                "{address} has {}: run `rowlock migrate up`",
+                match version.stored {
+                    0 => "no rowlock tables".to_owned(),
+                    old => format!("schema {old}, this rowlock needs {LATEST}"),
+                }
+            )));
+        }
+        Ok(Self {
+            bell: Bell::default(),
+            listener: Listener::default(),
+            workers: Mutex::default(),
+            holdings: Holdings::default(),
+            lanes: Mutex::default(),
+            budget: Mutex::default(),
+            ring: Mutex::default(),
+            flow: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
+            suspects: AtomicBool::new(true),
+            searched: Mutex::default(),
+            errors_kept: 10,
+            segment_bytes: SEGMENT_BYTES,
+            address,
+            clock,
+            pool,
+            io,
+        })
+    }
+
+    /// Keeps so many errors of a job instead of ten.
+    #[must_use]
+    pub fn keep_errors(mut self, errors: usize) -> Self {
+        self.errors_kept = i32::try_from(errors).unwrap_or(i32::MAX);
+        self
+    }
+
+    /// Goes on to the next segment at this size instead of 64 MB.
+    #[must_use]
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.segment_bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self
+    }
+
+    /// Where the store is.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether notifications arrive: not behind a pooler that hands out a connection per transaction.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.listener.is_alive()
+    }
+}
+
+/// Locks, whatever happened to the last holder: what is in there are hints.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Milliseconds as the functions take them.
+fn ms(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}

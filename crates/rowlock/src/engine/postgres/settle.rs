@@ -1,0 +1,187 @@
+//! Applies verdicts under the fence, and moves of operators.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::place::Place;
+use super::row::get;
+use super::stage::json;
+use super::{Postgres, ms};
+use crate::engine::Cancel;
+use crate::error::{Error, Result};
+use crate::job::{JobError, JobId, JobState};
+use crate::settle::{Settled, Settlement, Verdict};
+
+/// Verdicts in the form that the function takes.
+#[derive(Default)]
+struct Columns {
+    segments: Vec<Option<i16>>,
+    places: Vec<Option<Place>>,
+    ids: Vec<i64>,
+    tokens: Vec<i64>,
+    verdicts: Vec<&'static str>,
+    began_ago: Vec<Option<i64>>,
+    waits: Vec<Option<i64>>,
+    errors: Vec<Option<String>>,
+}
+
+impl Postgres {
+    /// Every verdict, each under its own fence. A second verdict on a job comes after the first.
+    pub(super) async fn settle_all(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
+        let mut answers = vec![Settled::LeaseLost; settlements.len()];
+        let mut left: Vec<usize> = (0..settlements.len()).collect();
+        while !left.is_empty() {
+            let mut asked = HashSet::new();
+            let is_first = |n: &usize| asked.insert(settlements[*n].id);
+            let (now, later): (Vec<usize>, Vec<usize>) = left.into_iter().partition(is_first);
+            let accepted = self
+                .settle_each(now.iter().map(|n| &settlements[*n]))
+                .await?;
+            for n in now {
+                if accepted.contains(&settlements[n].id.0) {
+                    answers[n] = Settled::Accepted;
+                }
+            }
+            left = later;
+        }
+        for each in settlements {
+            self.holdings.settled(each.id, each.token);
+        }
+        Ok(answers)
+    }
+
+    async fn settle_each<'a>(
+        &self,
+        settlements: impl Iterator<Item = &'a Settlement>,
+    ) -> Result<HashSet<i64>> {
+        let now = self.clock.now();
+        let mut columns = Columns::default();
+        for each in settlements {
+            let place = self.holdings.place(each.id, each.token);
+            columns.segments.push(place.map(|(segment, _)| segment));
+            columns.places.push(place.map(|(_, place)| place));
+            columns.ids.push(each.id.0);
+            columns.tokens.push(each.token.get());
+            // The server's time rules: it is told how long ago, and how long to wait.
+            let began = each.started_at.map(|at| ms(between(at, now)));
+            columns.began_ago.push(began);
+            let (verdict, wait, error) = spell(&each.verdict, now);
+            columns.verdicts.push(verdict);
+            columns.waits.push(wait);
+            columns.errors.push(error.map(json).transpose()?);
+        }
+        let rows = self
+            .call(
+                "settle",
+                &[
+                    (&columns.segments, Type::INT2_ARRAY),
+                    (&columns.places, Type::TID_ARRAY),
+                    (&columns.ids, Type::INT8_ARRAY),
+                    (&columns.tokens, Type::INT8_ARRAY),
+                    (&columns.verdicts, Type::TEXT_ARRAY),
+                    (&columns.began_ago, Type::INT8_ARRAY),
+                    (&columns.waits, Type::INT8_ARRAY),
+                    (&columns.errors, Type::TEXT_ARRAY),
+                    (&self.errors_kept, Type::INT4),
+                ],
+            )
+            .await?;
+        rows.iter().map(|row| get(row, 0)).collect()
+    }
+
+    pub(super) async fn cancel_each(&self, ids: &[JobId]) -> Result<Vec<Result<Cancel>>> {
+        self.operate_on("cancel", ids, |id, answer, state, _| match answer {
+            Some("cancelled") => Ok(Cancel::Cancelled),
+            Some(_) => Ok(Cancel::Requested),
+            None => Err(refuse(id, state, "it has ended already")),
+        })
+        .await
+    }
+
+    pub(super) async fn redrive_each(&self, ids: &[JobId]) -> Result<Vec<Result<()>>> {
+        self.operate_on("redrive", ids, |id, answer, state, holder| {
+            match (answer, holder) {
+                (Some(_), _) => Ok(()),
+                (None, Some(holder)) => Err(refuse(
+                    id,
+                    state,
+                    &format!(
+                        "job {holder} is live and has the same unique key; wait for it or cancel it"
+                    ),
+                )),
+                (None, None) => Err(refuse(id, state, "only ended jobs can be retried")),
+            }
+        })
+        .await
+    }
+
+    pub(super) async fn delete_each(&self, ids: &[JobId]) -> Result<Vec<Result<()>>> {
+        self.operate_on("delete", ids, |id, answer, state, _| match answer {
+            Some(_) => Ok(()),
+            None => Err(refuse(
+                id,
+                state,
+                &format!("cancel it first (rowlock job cancel {id})"),
+            )),
+        })
+        .await
+    }
+
+    async fn operate_on<T>(
+        &self,
+        function: &'static str,
+        ids: &[JobId],
+        read: impl Fn(JobId, Option<&str>, Option<JobState>, Option<i64>) -> Result<T>,
+    ) -> Result<Vec<Result<T>>> {
+        let numbers: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        let values = [(&numbers as &(dyn ToSql + Sync), Type::INT8_ARRAY)];
+        let rows = self.call(function, &values).await?;
+        let mut answers = Vec::with_capacity(ids.len());
+        for (id, row) in ids.iter().zip(&rows) {
+            let (answer, state): (Option<String>, Option<String>) = (get(row, 0)?, get(row, 1)?);
+            let holder = if row.len() > 2 { get(row, 2)? } else { None };
+            let state = state.map(|state| state.parse()).transpose()?;
+            answers.push(read(*id, answer.as_deref(), state, holder));
+        }
+        Ok(answers)
+    }
+
+    pub(super) async fn prune_days(&self, limit: usize) -> Result<usize> {
+        let most = i32::try_from(limit).unwrap_or(i32::MAX);
+        let rows = self.call("prune", &[(&most, Type::INT4)]).await?;
+        self.call("tidy", &[]).await?;
+        let pruned: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
+        Ok(usize::try_from(pruned).unwrap_or(0))
+    }
+}
+
+fn refuse(id: JobId, state: Option<JobState>, why: &str) -> Error {
+    match state {
+        None => Error::NotFound(format!("job {id}")),
+        Some(state) => Error::Conflict {
+            id,
+            state,
+            why: why.to_owned(),
+        },
+    }
+}
+
+/// From one time to a later one; nothing when it isn't later.
+pub(super) fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(from.duration_until(to)).unwrap_or_default()
+}
+
+fn spell(verdict: &Verdict, now: Timestamp) -> (&'static str, Option<i64>, Option<&JobError>) {
+    match verdict {
+        Verdict::Done | Verdict::NotNeeded => ("done", None, None),
+        Verdict::Fail(error) => ("fail", None, Some(error)),
+        Verdict::Cancelled => ("cancelled", None, None),
+        Verdict::Retry { at, error } => ("retry", Some(ms(between(now, *at))), Some(error)),
+        Verdict::Snooze(until) => ("snooze", Some(ms(between(now, *until))), None),
+        Verdict::Release => ("release", None, None),
+        Verdict::Sent => ("sent", None, None),
+    }
+}

@@ -1,0 +1,149 @@
+-- purpose: lease due jobs, best first: queues by their shares, strictly by priority within a queue
+-- differs: bounds are hints, so now and then a claim goes without; one statement, no round trips
+CREATE FUNCTION rowlock.claim(
+    to_worker bigint, with_token bigint, most integer, of_kinds text[], of_queues text[], queue_order text,
+    weighed text[], weights integer[], capped text[], caps integer[], turn bigint, without_bounds boolean,
+    aside_after timestamptz, bound_queues text[], bound_kinds text[], bound_priorities smallint[], bound_times timestamptz[], bound_ids bigint[])
+RETURNS SETOF rowlock.claimed LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
+#variable_conflict use_variable
+DECLARE
+    now CONSTANT timestamptz := rowlock.now();
+    current CONSTANT integer := (SELECT last_value % 8 FROM rowlock.ring);
+    segments integer[] := '{}';
+    segment integer;
+    level record;
+    taken integer := 0;
+    of_queue integer := 0;
+    last_queue text;
+    room integer;
+    quota integer;
+    got integer;
+    next_due timestamptz;
+    later timestamptz;
+    lane_queues text[];
+    lane_kinds text[];
+    lane_priorities smallint[];
+    per_queue jsonb := '{}';
+    more boolean := false;
+    before integer;
+    look_aside boolean := false;
+BEGIN
+    IF NOT rowlock.worker_lives(to_worker) THEN
+        RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
+    END IF;
+    -- Oldest first, as far as the pointer knows. Every segment that isn't empty is looked at.
+    FOR segment IN SELECT (current + n) % 4 FROM generate_series(1, 4) AS n LOOP
+        IF pg_relation_size(('rowlock.job_' || segment)::regclass) > 0 THEN
+            segments := segments || segment;
+            IF without_bounds THEN
+                CASE segment WHEN 0 THEN PERFORM rowlock.claim_lanes_0();
+                             WHEN 1 THEN PERFORM rowlock.claim_lanes_1();
+                             WHEN 2 THEN PERFORM rowlock.claim_lanes_2();
+                             ELSE PERFORM rowlock.claim_lanes_3(); END CASE;
+            END IF;
+        END IF;
+    END LOOP;
+    -- First each queue's share, then whatever is left to those that have more.
+    FOR round IN 1..2 LOOP
+        EXIT WHEN segments = '{}' OR taken >= most OR (round = 2 AND NOT more);
+        FOR level IN
+            WITH stopped AS MATERIALIZED (
+                SELECT k.kind AS stopped_kind, NULL AS stopped_queue FROM rowlock.kind AS k
+                WHERE rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
+                UNION ALL
+                SELECT NULL, q.queue FROM rowlock.queue AS q
+                WHERE rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')
+            ), lanes AS MATERIALIZED (
+                SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
+                WHERE l.kind = ANY (of_kinds) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
+                  AND NOT EXISTS (SELECT 1 FROM stopped WHERE stopped_kind = l.kind OR stopped_queue = l.queue)
+            ), queues AS MATERIALIZED (
+                SELECT q.queue, coalesce(w.weight, 1) AS weight, c.cap,
+                       row_number() OVER (ORDER BY array_position(of_queues, q.queue), q.queue) - 1 AS place,
+                       count(*) OVER () AS queues, sum(coalesce(w.weight, 1)) OVER () AS all_weights
+                FROM (SELECT DISTINCT l.queue FROM lanes AS l) AS q
+                LEFT JOIN unnest(weighed, weights) AS w (queue, weight) ON w.queue = q.queue
+                LEFT JOIN unnest(capped, caps) AS c (queue, cap) ON c.queue = q.queue
+            )
+            SELECT q.queue, q.cap, l.priority,
+                   CASE WHEN round = 2 OR queue_order = 'strict' THEN most
+                        WHEN queue_order = 'fair' THEN ceil(most::numeric / q.queues)
+                        ELSE ceil(most::numeric * q.weight / q.all_weights) END AS share,
+                   array_agg(l.kind ORDER BY b.ready_at NULLS FIRST, l.kind) AS kinds,
+                   array_agg(coalesce(b.ready_at, '-infinity') ORDER BY b.ready_at NULLS FIRST, l.kind) AS times,
+                   array_agg(coalesce(b.id, 0) ORDER BY b.ready_at NULLS FIRST, l.kind) AS ids
+            FROM queues AS q
+            JOIN lanes AS l ON l.queue = q.queue
+            LEFT JOIN unnest(bound_queues, bound_kinds, bound_priorities, bound_times, bound_ids)
+                AS b (queue, kind, priority, ready_at, id)
+                ON b.queue = l.queue AND b.kind = l.kind AND b.priority = l.priority AND NOT without_bounds
+            GROUP BY q.queue, q.cap, q.place, q.queues, q.weight, q.all_weights, l.priority
+            ORDER BY CASE WHEN queue_order = 'strict' THEN q.place ELSE (q.place + q.queues - turn % q.queues) % q.queues END,
+                     l.priority DESC
+        LOOP
+            EXIT WHEN taken >= most;
+            IF last_queue IS DISTINCT FROM level.queue THEN
+                last_queue := level.queue;
+                of_queue := 0;
+            END IF;
+            -- Kinds of one priority share, then what is left goes to those that have more: no kind's
+            -- backlog hides another's jobs.
+            before := taken;
+            FOR pass IN 1..2 LOOP
+                FOREACH segment IN ARRAY segments LOOP
+                    room := least(most - taken, level.share - of_queue,
+                                  level.cap - coalesce((per_queue ->> level.queue)::integer, 0));
+                    more := more OR level.share <= of_queue;
+                    EXIT WHEN room <= 0;
+                    quota := CASE pass WHEN 1 THEN ceil(room::numeric / cardinality(level.kinds)) ELSE room END;
+                    CASE segment
+                    WHEN 0 THEN RETURN QUERY SELECT * FROM rowlock.claim_0(level.queue, level.priority, level.kinds, level.times, level.ids, quota, room, to_worker, with_token, now);
+                    WHEN 1 THEN RETURN QUERY SELECT * FROM rowlock.claim_1(level.queue, level.priority, level.kinds, level.times, level.ids, quota, room, to_worker, with_token, now);
+                    WHEN 2 THEN RETURN QUERY SELECT * FROM rowlock.claim_2(level.queue, level.priority, level.kinds, level.times, level.ids, quota, room, to_worker, with_token, now);
+                    ELSE RETURN QUERY SELECT * FROM rowlock.claim_3(level.queue, level.priority, level.kinds, level.times, level.ids, quota, room, to_worker, with_token, now);
+                    END CASE;
+                    GET DIAGNOSTICS got = ROW_COUNT;
+                    taken := taken + got;
+                    of_queue := of_queue + got;
+                    IF level.cap IS NOT NULL AND got > 0 THEN
+                        per_queue := per_queue || jsonb_build_object(level.queue, coalesce((per_queue ->> level.queue)::integer, 0) + got);
+                    END IF;
+                END LOOP;
+                EXIT WHEN cardinality(level.kinds) = 1 OR taken - before < quota;
+            END LOOP;
+        END LOOP;
+        last_queue := NULL;
+    END LOOP;
+    IF taken < most THEN
+        SELECT array_agg(l.queue), array_agg(l.kind), array_agg(l.priority)
+        INTO lane_queues, lane_kinds, lane_priorities
+        FROM (SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
+              WHERE l.kind = ANY (of_kinds) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
+                AND NOT EXISTS (SELECT 1 FROM rowlock.kind AS k WHERE k.kind = l.kind
+                                AND rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause'))
+                AND NOT EXISTS (SELECT 1 FROM rowlock.queue AS q WHERE q.queue = l.queue
+                                AND rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause'))) AS l;
+        FOREACH segment IN ARRAY segments LOOP
+            CASE segment WHEN 0 THEN later := rowlock.claim_next_0(lane_queues, lane_kinds, lane_priorities, now);
+                         WHEN 1 THEN later := rowlock.claim_next_1(lane_queues, lane_kinds, lane_priorities, now);
+                         WHEN 2 THEN later := rowlock.claim_next_2(lane_queues, lane_kinds, lane_priorities, now);
+                         ELSE later := rowlock.claim_next_3(lane_queues, lane_kinds, lane_priorities, now); END CASE;
+            next_due := least(next_due, later);
+        END LOOP;
+        SELECT a.ready_at INTO later FROM rowlock.aside AS a
+        WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect AND a.ready_at >= aside_after
+        ORDER BY a.ready_at LIMIT 1;
+        look_aside := coalesce(later <= now, false)
+            OR (without_bounds AND EXISTS (SELECT 1 FROM rowlock.aside AS a WHERE a.held));
+        next_due := least(next_due, CASE WHEN later > now THEN later END);
+        -- Whoever goes to sleep puts the sign up.
+        IF taken = 0 AND (SELECT last_value FROM rowlock.bell) = 0 THEN
+            PERFORM setval('rowlock.bell', 1);
+        END IF;
+    END IF;
+    RETURN QUERY SELECT NULL::smallint, NULL::tid, next_due, NULL::bigint, NULL, NULL, NULL::smallint, NULL,
+        (SELECT count(*)::integer FROM (SELECT 1 FROM rowlock.aside AS a WHERE a.suspect AND a.token IS NULL LIMIT 1) AS s),
+        NULL::integer, now, NULL, NULL::text[], NULL, look_aside, NULL, NULL::bigint;
+END $$

@@ -1,0 +1,29 @@
+-- purpose: end a claimed job as done in a transaction of the caller's; whether the claim was the current one
+-- moves: settle_done processing -> completed
+-- differs: looks where the job was claimed first, so that the caller's transaction locks no other segment
+CREATE FUNCTION rowlock.complete(segment smallint, job_id bigint, with_token bigint, began_ago_ms bigint)
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    now CONSTANT timestamptz := rowlock.now();
+    began CONSTANT timestamptz[] := ARRAY[now - began_ago_ms * interval '1 ms'];
+    place tid;
+BEGIN
+    IF segment BETWEEN 0 AND 3 THEN
+        EXECUTE format('SELECT ctid FROM rowlock.job_%s WHERE id = $1 AND token = $2 FOR UPDATE', segment)
+            INTO place USING job_id, with_token;
+        IF place IS NOT NULL THEN
+            EXECUTE format('SELECT rowlock.settle_done_%s($1, $2, $3, $4, $5)', segment)
+                USING ARRAY[place], ARRAY[job_id], ARRAY[with_token], began, now;
+            RETURN true;
+        END IF;
+    END IF;
+    PERFORM rowlock.settle_finish(ARRAY[job_id], ARRAY[with_token], '{completed}', began, '{}', 0, now);
+    IF FOUND THEN
+        RETURN true;
+    END IF;
+    -- An old snapshot can't tell a job that was set aside from one that is somebody else's now.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the job is not where this transaction''s snapshot has it' USING ERRCODE = '40001';
+    END IF;
+    RETURN false;
+END $$

@@ -1,0 +1,53 @@
+-- purpose: give back what a dead worker held; only the suspect that it had begun pays
+-- moves: expire processing -> pending
+-- moves: expire processing -> failed
+-- moves: expire processing -> cancelled
+-- seen: when it was last seen; if it was heard since, it lives. NULL: it has no row.
+-- wait_ms, error: what the suspect waits and remembers; last: it had no attempt left
+CREATE FUNCTION rowlock.expire(
+    of_worker bigint, seen timestamptz, wait_ms bigint, error text, last boolean, errors_kept integer,
+    OUT buried boolean, OUT returned integer, OUT ended integer)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+#variable_conflict use_column
+DECLARE
+    now CONSTANT timestamptz := rowlock.now();
+    paying record;
+    found record;
+BEGIN
+    -- Claims of this worker that are under way end first: a later one finds it gone.
+    PERFORM pg_advisory_xact_lock(hashtext('rowlock.worker'), of_worker::integer);
+    SELECT suspect_id, suspect_token INTO paying FROM rowlock.worker
+    WHERE number = of_worker AND seen_at IS NOT DISTINCT FROM seen FOR UPDATE;
+    buried := FOUND OR (seen IS NULL AND NOT EXISTS (SELECT 1 FROM rowlock.worker WHERE number = of_worker));
+    returned := 0;
+    ended := 0;
+    IF NOT buried THEN
+        RETURN;
+    END IF;
+    SELECT array_agg(id) FILTER (WHERE cancel_requested) AS cancelled_ids,
+           array_agg(token) FILTER (WHERE cancel_requested) AS cancelled_tokens,
+           array_agg('cancelled'::text) FILTER (WHERE cancel_requested) AS cancelled,
+           array_agg(id) FILTER (WHERE NOT cancel_requested AND NOT pays) AS ids,
+           array_agg(token) FILTER (WHERE NOT cancel_requested AND NOT pays) AS tokens,
+           array_agg(1) FILTER (WHERE NOT cancel_requested AND NOT pays) AS ones,
+           array_agg(true) FILTER (WHERE NOT cancel_requested AND NOT pays) AS marks,
+           array_agg(id) FILTER (WHERE NOT cancel_requested AND pays) AS paying_ids,
+           array_agg(token) FILTER (WHERE NOT cancel_requested AND pays) AS paying_tokens
+    INTO found
+    FROM (SELECT job.id, job.token, job.cancel_requested,
+                 coalesce(job.id = paying.suspect_id AND job.token = paying.suspect_token, false) AS pays
+          FROM rowlock.job WHERE job.worker = of_worker) AS held;
+    ended := (SELECT count(*) FROM rowlock.settle_finish(
+        found.cancelled_ids, found.cancelled_tokens, found.cancelled, '{}', '{}', errors_kept, now));
+    returned := (SELECT count(*) FROM rowlock.settle_again(
+        found.ids, found.tokens, '{}', found.ones, found.marks, '{}', errors_kept, now));
+    IF found.paying_ids IS NOT NULL AND last THEN
+        ended := ended + (SELECT count(*) FROM rowlock.settle_finish(
+            found.paying_ids, found.paying_tokens, '{failed}', '{}', ARRAY[error::jsonb], errors_kept, now));
+    ELSIF found.paying_ids IS NOT NULL THEN
+        returned := returned + (SELECT count(*) FROM rowlock.settle_again(
+            found.paying_ids, found.paying_tokens, ARRAY[wait_ms], '{0}', '{true}', ARRAY[error::jsonb], errors_kept, now));
+    END IF;
+    DELETE FROM rowlock.worker WHERE number = of_worker;
+    DELETE FROM rowlock.cancelling WHERE worker = of_worker;
+END $$

@@ -1,0 +1,3 @@
+-- purpose: holders of running jobs that have no row of their own, because somebody removed it
+SELECT DISTINCT job.worker FROM rowlock.job
+WHERE job.worker IS NOT NULL AND NOT EXISTS (SELECT 1 FROM rowlock.worker AS w WHERE w.number = job.worker)

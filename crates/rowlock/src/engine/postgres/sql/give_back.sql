@@ -1,0 +1,19 @@
+-- purpose: give back what a worker holds under other tokens than these; how many jobs
+-- moves: release processing -> pending
+-- moves: settle_cancelled processing -> cancelled
+CREATE FUNCTION rowlock.give_back(of_worker bigint, but_tokens bigint[], now timestamptz) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    found record;
+BEGIN
+    SELECT array_agg(job.id) FILTER (WHERE NOT job.cancel_requested) AS ids,
+           array_agg(job.token) FILTER (WHERE NOT job.cancel_requested) AS tokens,
+           array_agg(1) FILTER (WHERE NOT job.cancel_requested) AS ones,
+           array_agg(job.id) FILTER (WHERE job.cancel_requested) AS cancelled_ids,
+           array_agg(job.token) FILTER (WHERE job.cancel_requested) AS cancelled_tokens,
+           array_agg('cancelled'::text) FILTER (WHERE job.cancel_requested) AS cancelled
+    INTO found
+    FROM rowlock.job WHERE job.worker = of_worker AND job.token <> ALL (but_tokens);
+    RETURN (SELECT count(*) FROM rowlock.settle_again(found.ids, found.tokens, '{}', found.ones, '{}', '{}', 0, now))
+         + (SELECT count(*) FROM rowlock.settle_finish(found.cancelled_ids, found.cancelled_tokens, found.cancelled, '{}', '{}', 0, now));
+END $$

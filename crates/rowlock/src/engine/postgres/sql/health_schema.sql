@@ -1,0 +1,18 @@
+-- purpose: what the schema consists of, each thing with what makes it itself
+SELECT 'table ' || c.relname AS thing,
+       md5(string_agg(format('%s %s %s', a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull), ', ' ORDER BY a.attname)) AS content
+FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'rowlock'::regnamespace AND c.relkind IN ('r', 'p', 'v')
+GROUP BY c.relname
+UNION ALL
+SELECT 'index ' || c.relname, md5(format('%s %s %s', i.indisunique, i.indisvalid, (
+           SELECT string_agg(pg_get_indexdef(i.indexrelid, n, true), ', ' ORDER BY n) FROM generate_series(1, i.indnatts) AS n)))
+FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid
+WHERE c.relnamespace = 'rowlock'::regnamespace
+UNION ALL
+SELECT 'sequence ' || c.relname, '' FROM pg_class AS c
+WHERE c.relnamespace = 'rowlock'::regnamespace AND c.relkind = 'S'
+UNION ALL
+SELECT 'function ' || p.proname, md5(p.prosrc || p.prosecdef || coalesce(array_to_string(p.proconfig, ','), ''))
+FROM pg_proc AS p WHERE p.pronamespace = 'rowlock'::regnamespace
+ORDER BY 1

@@ -1,0 +1,2 @@
+-- purpose: remove the schema with everything in it
+DROP SCHEMA IF EXISTS "rowlock" CASCADE

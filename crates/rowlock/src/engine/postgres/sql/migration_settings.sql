@@ -1,0 +1,2 @@
+-- purpose: a migration waits for nobody for long, and never stays open
+SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '60s'

@@ -1,0 +1,42 @@
+-- purpose: empty a closed segment: move the few jobs that still wait in it, then truncate it
+-- differs: only Postgres has a ring. Running jobs are never moved here: a caller that completes one
+-- in its own transaction may have looked already.
+CREATE FUNCTION rowlock.retire(segment integer, current integer, now timestamptz) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    waiting integer;
+    running boolean;
+    moved rowlock.job[];
+BEGIN
+    EXECUTE format('SELECT count(*), bool_or(token IS NOT NULL) FROM (SELECT token FROM rowlock.job_%s LIMIT 2001) AS few', segment)
+        INTO waiting, running;
+    IF waiting > 2000 THEN
+        RETURN 'in use';
+    ELSIF running THEN
+        RETURN 'running';
+    END IF;
+    BEGIN
+        -- It waits for writers that haven't committed; the statements below see what they left.
+        EXECUTE format('LOCK TABLE rowlock.job_%s IN ACCESS EXCLUSIVE MODE', segment);
+        EXECUTE format('SELECT bool_or(token IS NOT NULL) FROM rowlock.job_%s', segment) INTO running;
+        IF running THEN
+            RETURN 'running';
+        END IF;
+        EXECUTE format($move$
+            SELECT array_agg(ROW(id, CASE WHEN ready_at > $1 THEN ready_at
+                                          ELSE $1 + n * interval '1 us' END, scheduled_at, created_at, started_at,
+                token, worker, attempt, max_attempts, priority, until_start, cancel_requested, suspect, stopped,
+                queue, kind, unique_key, tags, trace_context, backoff, errors, payload)::rowlock.job)
+            FROM (SELECT job.*, row_number() OVER (ORDER BY job.ready_at, job.id) AS n,
+                         rowlock.is_on(k.switch, k.switch_until, $1, 'hold', 'pause')
+                      OR rowlock.is_on(q.switch, q.switch_until, $1, 'hold', 'pause') AS stopped
+                  FROM rowlock.job_%s AS job
+                  LEFT JOIN rowlock.kind AS k ON k.kind = job.kind
+                  LEFT JOIN rowlock.queue AS q ON q.queue = job.queue) AS job
+            $move$, segment) INTO moved USING now;
+        PERFORM rowlock.put(moved, now);
+        EXECUTE format('TRUNCATE rowlock.job_%s', segment);
+        RETURN 'retired';
+    EXCEPTION WHEN lock_not_available THEN
+        RETURN 'busy';
+    END;
+END $$

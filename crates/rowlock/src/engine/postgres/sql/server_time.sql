@@ -1,0 +1,2 @@
+-- purpose: what time it is
+SELECT rowlock.now()

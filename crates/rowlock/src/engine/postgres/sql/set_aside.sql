@@ -1,0 +1,14 @@
+-- purpose: take jobs that run for long out of the ring, so that their segments can be emptied
+-- differs: only Postgres sets jobs aside; their state stays as it is
+CREATE FUNCTION rowlock.set_aside(ids bigint[], tokens bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH gone AS (
+        DELETE FROM rowlock.job AS job USING unnest(ids, tokens) AS slow (id, token)
+        WHERE job.id = slow.id AND job.token = slow.token AND job.tableoid <> 'rowlock.aside'::regclass
+        RETURNING job.*
+    )
+    INSERT INTO rowlock.aside SELECT * FROM gone RETURNING id;
+END $$

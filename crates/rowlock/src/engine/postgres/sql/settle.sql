@@ -1,0 +1,65 @@
+-- purpose: apply verdicts, each under its own fence; returns the jobs whose verdict was accepted
+-- verdicts: done, fail, cancelled, sent, retry, snooze, release; each job at most once
+-- differs: one statement for a whole batch, so that it is accepted as a whole or can be sent again
+CREATE FUNCTION rowlock.settle(
+    segments smallint[], places tid[], ids bigint[], tokens bigint[], verdicts text[], began_ago_ms bigint[],
+    wait_ms bigint[], errors_added text[], errors_kept integer)
+RETURNS SETOF bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
+DECLARE
+    now CONSTANT timestamptz := rowlock.now();
+    every record;
+    accepted bigint[] := '{}';
+    more bigint[];
+BEGIN
+    FOR every IN
+        SELECT v.segment, array_agg(v.place) AS places, array_agg(v.id) AS ids, array_agg(v.token) AS tokens,
+               array_agg(now - v.ago * interval '1 ms') AS began
+        FROM unnest(segments, places, ids, tokens, verdicts, began_ago_ms) AS v (segment, place, id, token, verdict, ago)
+        WHERE v.verdict = 'done' AND v.segment IS NOT NULL GROUP BY v.segment ORDER BY v.segment
+    LOOP
+        CASE every.segment
+        WHEN 0 THEN more := ARRAY (SELECT rowlock.settle_done_0(every.places, every.ids, every.tokens, every.began, now));
+        WHEN 1 THEN more := ARRAY (SELECT rowlock.settle_done_1(every.places, every.ids, every.tokens, every.began, now));
+        WHEN 2 THEN more := ARRAY (SELECT rowlock.settle_done_2(every.places, every.ids, every.tokens, every.began, now));
+        ELSE more := ARRAY (SELECT rowlock.settle_done_3(every.places, every.ids, every.tokens, every.began, now));
+        END CASE;
+        accepted := accepted || more;
+    END LOOP;
+    IF cardinality(accepted) < cardinality(ids) THEN
+        SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(now - v.ago * interval '1 ms') AS began,
+               array_agg(CASE v.verdict WHEN 'done' THEN 'completed' WHEN 'fail' THEN 'failed'
+                                        WHEN 'cancelled' THEN 'cancelled' END) AS states,
+               array_agg(v.error::jsonb) AS errors
+        INTO every
+        FROM unnest(ids, tokens, verdicts, began_ago_ms, errors_added) AS v (id, token, verdict, ago, error)
+        WHERE v.verdict IN ('done', 'fail', 'cancelled', 'sent') AND v.id <> ALL (accepted);
+        IF every.ids IS NOT NULL THEN
+            accepted := accepted || ARRAY (SELECT rowlock.settle_finish(
+                every.ids, every.tokens, every.states, every.began, every.errors, errors_kept, now));
+        END IF;
+        SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.wait) AS waits,
+               array_agg(CASE WHEN v.verdict = 'retry' THEN 0 ELSE 1 END) AS given_back,
+               array_agg(CASE WHEN v.verdict = 'release' THEN NULL ELSE false END) AS suspects,
+               array_agg(v.error::jsonb) AS errors
+        INTO every
+        FROM unnest(ids, tokens, verdicts, wait_ms, errors_added) AS v (id, token, verdict, wait, error)
+        WHERE v.verdict IN ('retry', 'snooze', 'release');
+        IF every.ids IS NOT NULL THEN
+            more := ARRAY (SELECT rowlock.settle_again(every.ids, every.tokens, every.waits, every.given_back,
+                every.suspects, every.errors, errors_kept, now));
+            accepted := accepted || more;
+            -- What somebody wants cancelled gets no other attempt.
+            IF cardinality(more) < cardinality(every.ids) THEN
+                SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.error) AS errors,
+                       array_agg('cancelled'::text) AS states
+                INTO every
+                FROM unnest(every.ids, every.tokens, every.errors) AS v (id, token, error) WHERE v.id <> ALL (more);
+                accepted := accepted || ARRAY (SELECT rowlock.settle_finish(
+                    every.ids, every.tokens, every.states, '{}', every.errors, errors_kept, now));
+            END IF;
+        END IF;
+    END IF;
+    RETURN QUERY SELECT unnest(accepted);
+END $$

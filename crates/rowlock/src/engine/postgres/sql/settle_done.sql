@@ -1,0 +1,36 @@
+-- purpose: claimed jobs of one segment whose work is done end and are kept in the history, many at once
+-- moves: settle_done processing -> completed
+-- moves: settle_not_needed processing -> completed
+-- differs: found by their place; what has moved since is left to settle_finish
+CREATE FUNCTION rowlock.settle_done_{s}(places tid[], ids bigint[], tokens bigint[], began timestamptz[], now timestamptz)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH gone AS (
+        DELETE FROM rowlock.job_{s} AS job
+        USING unnest(places, ids, tokens, began) AS done (place, id, token, began)
+        WHERE job.ctid = done.place AND job.id = done.id AND job.token = done.token
+        RETURNING job.*, coalesce(done.began, job.started_at) AS began
+    ), ended AS (
+        SELECT gone.*, e.expires_on
+        FROM gone LEFT JOIN rowlock.kind AS k ON k.kind = gone.kind
+        CROSS JOIN LATERAL (SELECT rowlock.expiry(now, coalesce(k.keep_completed_ms, 86400000)) AS expires_on) AS e
+        WHERE coalesce(k.keep_completed_ms, 86400000) > 0
+    ), kept AS (
+        INSERT INTO rowlock.history
+        SELECT id, rowlock.slot(expires_on, now), expires_on, scheduled_at, created_at, began, now, attempt,
+               max_attempts, priority, until_start, 'completed', queue, kind, unique_key, tags, trace_context,
+               backoff, errors, payload
+        FROM ended
+    ), counted AS (
+        INSERT INTO rowlock.tally SELECT expires_on, queue, 'completed', count(*) FROM ended GROUP BY expires_on, queue
+    ), freed AS (
+        DELETE FROM rowlock.key USING gone
+        WHERE gone.unique_key IS NOT NULL
+          AND key.kind = gone.kind AND key.unique_key = gone.unique_key AND key.id = gone.id
+    ), told AS (
+        DELETE FROM rowlock.cancelling USING gone WHERE gone.cancel_requested AND cancelling.id = gone.id
+    )
+    SELECT id FROM gone;
+END $$

@@ -1,0 +1,48 @@
+-- purpose: live jobs end, wherever they are: kept in the history, or gone when nothing is to be kept
+-- moves: settle_done processing -> completed
+-- moves: settle_not_needed processing -> completed
+-- moves: settle_fail processing -> failed
+-- moves: settle_cancelled processing -> cancelled
+-- moves: send processing -> none
+-- moves: expire processing -> failed
+-- moves: expire processing -> cancelled
+-- moves: cancel pending -> cancelled
+-- moves: delete pending -> none
+-- A token of NULL means a job that nobody has claimed.
+CREATE FUNCTION rowlock.settle_finish(
+    ids bigint[], tokens bigint[], states text[], began timestamptz[], errors_added jsonb[], errors_kept integer, now timestamptz)
+RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH gone AS (
+        DELETE FROM rowlock.job AS job
+        USING unnest(ids, tokens, states, began, errors_added) AS done (id, token, state, began, error)
+        WHERE job.id = done.id AND job.token IS NOT DISTINCT FROM done.token
+        RETURNING job.*, coalesce(done.began, job.started_at) AS began, done.state, done.error
+    ), ended AS (
+        SELECT gone.*, rowlock.expiry(now, keep.ms) AS expires_on
+        FROM gone LEFT JOIN rowlock.kind AS k ON k.kind = gone.kind
+        CROSS JOIN LATERAL (SELECT CASE gone.state
+            WHEN 'completed' THEN coalesce(k.keep_completed_ms, 86400000)
+            WHEN 'failed' THEN coalesce(k.keep_failed_ms, 2592000000)
+            WHEN 'cancelled' THEN coalesce(k.keep_cancelled_ms, 604800000)
+            ELSE 0 END AS ms) AS keep
+        WHERE keep.ms > 0
+    ), kept AS (
+        INSERT INTO rowlock.history
+        SELECT id, rowlock.slot(expires_on, now), expires_on, scheduled_at, created_at, began, now, attempt,
+               max_attempts, priority, until_start, state, queue, kind, unique_key, tags, trace_context,
+               backoff, rowlock.with_error(errors, error, errors_kept), payload
+        FROM ended
+    ), counted AS (
+        INSERT INTO rowlock.tally SELECT expires_on, queue, state, count(*) FROM ended GROUP BY expires_on, queue, state
+    ), freed AS (
+        DELETE FROM rowlock.key USING gone
+        WHERE gone.unique_key IS NOT NULL
+          AND key.kind = gone.kind AND key.unique_key = gone.unique_key AND key.id = gone.id
+    ), told AS (
+        DELETE FROM rowlock.cancelling USING gone WHERE gone.cancel_requested AND cancelling.id = gone.id
+    )
+    SELECT id FROM gone;
+END $$

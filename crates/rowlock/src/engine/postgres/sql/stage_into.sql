@@ -1,0 +1,90 @@
+-- purpose: store jobs as their kinds say, unless a switch refuses one or its key is taken
+-- moves: stage none -> pending
+-- differs: one function for each segment, so that only the one that is written is locked
+CREATE FUNCTION rowlock.stage_{s}(jobs json)
+RETURNS TABLE (n bigint, id bigint, status text, kind text, unique_key text, problem text)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    -- A place in the lane is taken only once the transaction has a number: whoever claims knows then
+    -- that nothing older is still to come, but for a late commit.
+    xid CONSTANT xid8 := pg_current_xact_id();
+    now CONSTANT timestamptz := rowlock.now();
+BEGIN
+    RETURN QUERY
+    WITH input AS MATERIALIZED (
+        SELECT x.n, x.kind COLLATE "C" AS kind, coalesce(x.payload, '{}') AS payload,
+               coalesce(x.queue, k.queue, d.queue, 'default') COLLATE "C" AS queue,
+               coalesce(x.priority, k.priority, d.priority, 0) AS priority,
+               coalesce(x.max_attempts, k.max_attempts, d.max_attempts, 5) AS max_attempts,
+               coalesce(x.scheduled_at, now + x.delay_ms * interval '1 ms', now) AS due,
+               coalesce(x.unique_key,
+                        CASE WHEN coalesce(k.key_fields, d.key, '{}') <> '{}'
+                             THEN rowlock.stage_key(x.payload, coalesce(k.key_fields, d.key)) END) AS plain_key,
+               CASE WHEN x.unique_key IS NULL THEN coalesce(k.key_fields, d.key, '{}') ELSE '{}' END AS key_fields,
+               coalesce(x.unique_until, k.unique_until, d.unique_until, 'finished') AS unique_until,
+               nullif(x.tags, '{}') AS tags, x.trace_context, x.backoff,
+               rowlock.is_on(k.switch, k.switch_until, now, 'reject') AS rejected,
+               rowlock.is_on(k.switch, k.switch_until, now, 'hold') AS held,
+               rowlock.stage_problem(x.kind, x.payload, x.queue, x.priority, x.scheduled_at,
+                   x.max_attempts, x.unique_key, x.unique_until, x.tags) AS problem
+        FROM ROWS FROM (json_to_recordset(jobs) AS (
+                 kind text, payload text, queue text, priority bigint, scheduled_at timestamptz,
+                 delay_ms bigint, max_attempts bigint, unique_key text, unique_until text, tags text[],
+                 trace_context text, backoff json, declared json)) WITH ORDINALITY
+             AS x (kind, payload, queue, priority, scheduled_at, delay_ms, max_attempts, unique_key,
+                   unique_until, tags, trace_context, backoff, declared, n)
+        LEFT JOIN rowlock.kind AS k ON k.kind = x.kind
+        LEFT JOIN LATERAL json_to_record(x.declared) AS d (
+            queue text, priority bigint, max_attempts bigint, key text[], unique_until text)
+            ON x.declared IS NOT NULL
+    ), resolved AS MATERIALIZED (
+        SELECT i.*,
+               CASE WHEN i.problem IS NULL AND NOT rejected
+                     AND NOT rowlock.is_on(q.switch, q.switch_until, now, 'reject')
+                     AND (i.plain_key IS NOT NULL OR i.key_fields = '{}')
+                    THEN nextval('rowlock.job_id') END AS id,
+               CASE WHEN octet_length(i.plain_key) > 255
+                    THEN encode(sha256(convert_to(i.plain_key, 'UTF8')), 'hex') ELSE i.plain_key END AS unique_key,
+               i.held OR rowlock.is_on(q.switch, q.switch_until, now, 'hold') AS waits,
+               -- What was due a while ago goes before what is due now.
+               rowlock.place(i.due, now) AS ready_at,
+               CASE WHEN i.problem IS NULL AND i.plain_key IS NULL AND i.key_fields <> '{}'
+                    THEN (SELECT format('the payload lacks the field "%s", which is part of the unique key of %s', f, i.kind)
+                          FROM unnest(i.key_fields) AS f
+                          WHERE jsonb_typeof(i.payload::jsonb) <> 'object' OR NOT i.payload::jsonb ? f LIMIT 1)
+                    ELSE i.problem END AS broken
+        FROM input AS i LEFT JOIN rowlock.queue AS q ON q.queue = i.queue
+        ORDER BY i.n
+    ), taken AS (
+        INSERT INTO rowlock.key (kind, unique_key, id)
+        SELECT r.kind, r.unique_key, r.id FROM resolved AS r
+        WHERE r.id IS NOT NULL AND r.unique_key IS NOT NULL
+        ORDER BY r.kind, r.unique_key, r.n
+        ON CONFLICT DO NOTHING
+        RETURNING id
+    ), fresh AS MATERIALIZED (
+        SELECT r.id, r.ready_at, r.due AS scheduled_at, now AS created_at, NULL::timestamptz AS started_at,
+               NULL::bigint AS token, NULL::bigint AS worker, 0 AS attempt, r.max_attempts::integer,
+               r.priority::smallint, r.unique_until = 'start' AS until_start, false AS cancel_requested,
+               false AS suspect, r.waits AS held, r.queue, r.kind, r.unique_key, r.tags,
+               r.trace_context, r.backoff, NULL::jsonb AS errors, r.payload::json AS payload
+        FROM resolved AS r
+        WHERE r.id IS NOT NULL AND (r.unique_key IS NULL OR EXISTS (SELECT 1 FROM taken WHERE taken.id = r.id))
+    ), near AS (
+        INSERT INTO rowlock.job_{s} SELECT * FROM fresh AS f WHERE NOT f.held AND f.ready_at <= now + interval '1 min'
+    ), far AS (
+        INSERT INTO rowlock.aside SELECT * FROM fresh AS f WHERE f.held OR f.ready_at > now + interval '1 min'
+    ), lanes AS (
+        INSERT INTO rowlock.lane
+        SELECT DISTINCT f.queue, f.kind, f.priority FROM fresh AS f
+        WHERE NOT EXISTS (SELECT 1 FROM rowlock.lane AS l
+                          WHERE l.queue = f.queue AND l.kind = f.kind AND l.priority = f.priority)
+    )
+    SELECT r.n, r.id,
+           CASE WHEN r.id IS NULL THEN 'rejected'
+                WHEN r.unique_key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM taken WHERE taken.id = r.id) THEN 'duplicate'
+                WHEN r.waits THEN 'held' ELSE 'queued' END,
+           r.kind, r.unique_key, r.broken
+    FROM resolved AS r ORDER BY r.n;
+END $$

@@ -1,0 +1,23 @@
+-- purpose: add up the counts of ended jobs, and drop lanes that nobody uses; both are small again then
+CREATE FUNCTION rowlock.tidy() RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '50ms' AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('rowlock.tidy'), 0) THEN
+        RETURN;
+    END IF;
+    IF (SELECT count(*) FROM (SELECT 1 FROM rowlock.tally LIMIT 1001) AS few) > 1000 THEN
+        WITH gone AS (DELETE FROM rowlock.tally RETURNING expires_on, queue, state, n)
+        INSERT INTO rowlock.tally
+        SELECT expires_on, queue, state, sum(n) FROM gone GROUP BY expires_on, queue, state HAVING sum(n) <> 0;
+    END IF;
+    -- A lane that is dropped too early is found again by a claim without bounds.
+    IF (SELECT count(*) FROM (SELECT 1 FROM rowlock.lane LIMIT 1001) AS few) > 1000 THEN
+        DELETE FROM rowlock.lane AS l
+        WHERE NOT EXISTS (SELECT 1 FROM rowlock.job
+                          WHERE job.queue = l.queue AND job.kind = l.kind AND job.priority = l.priority);
+    END IF;
+    DELETE FROM rowlock.cancelling AS c
+    WHERE NOT EXISTS (SELECT 1 FROM rowlock.job WHERE job.id = c.id AND job.token = c.token);
+EXCEPTION WHEN lock_not_available THEN
+    NULL;
+END $$
