@@ -15,6 +15,7 @@ mod faults;
 mod lease_protocol;
 mod model;
 mod mutants;
+mod postgres;
 mod rival;
 mod sqlite;
 mod tidy;

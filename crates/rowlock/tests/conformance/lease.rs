@@ -180,6 +180,12 @@ pub async fn an_observer_that_was_away_expires_nobody(world: World) {
     let site = world.open();
     site.join().await;
     let observer = world.open();
+    if site.engine().capabilities().server_clock {
+        // The server has counted: silence is silence, whoever looks.
+        world.advance(LEASE);
+        assert_eq!(observer.engine().expire().await.unwrap().workers.len(), 1);
+        return;
+    }
     // Its samples are too far apart to prove anything, however long the silence.
     for _ in 0..10 {
         assert!(observer.engine().expire().await.unwrap().workers.is_empty());

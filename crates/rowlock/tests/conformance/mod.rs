@@ -144,13 +144,17 @@ pub type Build = fn() -> Arc<dyn Home>;
 
 /// One line per engine.
 pub fn engines() -> Vec<(&'static str, Build)> {
-    vec![("sqlite", || Arc::new(crate::sqlite::home::File::new()))]
+    vec![
+        ("sqlite", || Arc::new(crate::sqlite::home::File::new())),
+        ("postgres", || Arc::new(crate::postgres::home::Own::new())),
+    ]
 }
 
 /// For a process that knows only where the store is.
 pub fn home_at(url: &str) -> Arc<dyn Home> {
     match url.split_once(':').unwrap() {
         ("sqlite", path) => Arc::new(crate::sqlite::home::File::at(path)),
+        ("postgres", _) => Arc::new(crate::postgres::home::Own::at(url)),
         (other, _) => panic!("no engine for {other}"),
     }
 }

@@ -198,8 +198,9 @@ pub async fn an_expired_switch_is_no_switch(world: World) {
         .apply(&[Kind::new("mail").unwrap()])
         .await
         .unwrap();
-    let until = world.clock.now().as_millisecond() + 60_000;
-    world.home.client().execute(&format!(
+    let mut client = world.home.client();
+    let until = client.time(world.clock.now() + Duration::from_secs(60));
+    client.execute(&format!(
         "UPDATE rowlock_kind SET switch = 'reject', switch_until = {until}"
     ));
     let answer = site.rowlock.enqueue(&job("mail")).await.unwrap();

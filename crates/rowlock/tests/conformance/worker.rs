@@ -161,10 +161,9 @@ pub async fn a_cancel_request_stops_a_running_handler(world: World) {
     let mut busy = busy(&site, options);
     assert_eq!(busy.begun.recv().await.unwrap().id, id);
     site.engine().cancel(vec![id]).await.unwrap();
-    // Its settle is the event: the bell rings for it, and only then the state is looked at.
     let mut wakeups = site.engine().wakeups();
     while site.state(id).await == JobState::Processing {
-        wakeups.next().await;
+        super::world::a_moment(&mut wakeups).await;
     }
     assert_eq!(site.state(id).await, JobState::Cancelled);
     busy.stopper.ask();
@@ -212,14 +211,8 @@ pub async fn a_worker_that_was_given_up_starts_again(world: World) {
 
 pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
     let site = real(&world);
-    // A job in the history has the id that the next one gets.
-    let taken = site.stage(job("mail")).await;
-    site.engine().cancel(vec![taken]).await.unwrap();
-    world
-        .home
-        .client()
-        .execute("DELETE FROM sqlite_sequence WHERE name = 'rowlock_job'");
-    assert_eq!(site.stage(job("mail")).await, taken);
+    let refused = site.stage(job("mail")).await;
+    world.home.client().refuse_end_of(refused);
     let others = site.stage_many("mail", 20).await;
     let worker = Worker::new(site.rowlock.clone(), ())
         .handle_kind(kind("mail"), |_: Context| async { Outcome::Done });

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rowlock::claim::{Claim, Claimed, ClaimedJob, WorkerId};
 use rowlock::clock::Clock;
 use rowlock::engine::Engine;
@@ -25,6 +26,8 @@ pub trait Home: Send + Sync {
     fn url(&self) -> String;
     /// Where a store could be made: there is nothing yet.
     fn empty_url(&self) -> String;
+    /// What time it is, where the store has a clock of its own.
+    fn time_is(&self, _now: Timestamp) {}
 }
 
 /// An application that shares the database.
@@ -38,6 +41,12 @@ pub trait Client {
     fn stage_by_sql(&mut self, fields: &[(&str, Field)]) -> Result<(), String>;
     /// Runs a statement of the application's.
     fn execute(&mut self, sql: &str);
+    /// A time as the store keeps it, in SQL.
+    fn time(&self, at: Timestamp) -> String;
+    /// From now on the end of this job can't be written.
+    fn refuse_end_of(&mut self, id: JobId);
+    /// Whether staging by SQL gets a payload as it was written.
+    fn sees_json_as_written(&self) -> bool;
     /// Whether the store's rows could be changed at this moment.
     fn can_write(&mut self) -> bool;
     /// The integrity check of the store itself.
@@ -68,6 +77,13 @@ impl World {
     /// The clock starts far ahead, so that whatever a database stamps by itself is due.
     pub fn new(home: Arc<dyn Home>) -> Self {
         let clock = Clock::manual("2100-01-01T00:00:00Z".parse().unwrap());
+        home.time_is(clock.now());
+        Self { home, clock }
+    }
+
+    /// A world in which real time passes.
+    pub fn real(home: Arc<dyn Home>) -> Self {
+        let clock = Clock::system();
         Self { home, clock }
     }
 
@@ -83,6 +99,7 @@ impl World {
 
     pub fn advance(&self, by: Duration) {
         self.clock.advance(by).unwrap();
+        self.home.time_is(self.clock.now());
     }
 }
 
@@ -90,6 +107,13 @@ impl World {
 #[derive(Clone)]
 pub struct Site {
     pub rowlock: Rowlock,
+}
+
+/// Until somebody has committed something, or it is worth a look all the same: not every engine tells
+/// of every commit.
+pub async fn a_moment(wakeups: &mut rowlock::engine::Wakeups) {
+    let glance = Duration::from_millis(20);
+    let _ = Clock::system().timeout(glance, wakeups.next()).await;
 }
 
 pub fn name(text: &str) -> Name {

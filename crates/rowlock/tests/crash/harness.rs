@@ -129,7 +129,7 @@ impl Harness {
     fn drains(&self, url: &str) {
         let mut healer = Process::start(&mut self.command(&self.work(url)));
         healer.line_with("ready");
-        let rowlock = rowlock::Rowlock::open(url).unwrap();
+        let rowlock = crate::conformance::home_at(url).open(rowlock::Clock::system());
         let drained = self.runtime.block_on(async {
             let mut wakeups = rowlock.engine().wakeups();
             let empty = async {
@@ -139,7 +139,7 @@ impl Harness {
                     if counts.pending + counts.processing == 0 {
                         return;
                     }
-                    wakeups.next().await;
+                    crate::conformance::world::a_moment(&mut wakeups).await;
                 }
             };
             // Less than a judge of mutants waits: whoever it ends leaves its processes behind.
@@ -156,7 +156,7 @@ impl Harness {
     fn judge(&self, url: &str) {
         let told = ToldLog::read(self.log("told")).unwrap();
         let ran = RanLog::read(self.log("ran")).unwrap();
-        let rowlock = rowlock::Rowlock::open(url).unwrap();
+        let rowlock = crate::conformance::home_at(url).open(rowlock::Clock::system());
         let report = self
             .runtime
             .block_on(verify::check(rowlock.operate(), Some(&told), Some(&ran)))

@@ -97,7 +97,7 @@ pub fn trials() -> Vec<Trial> {
             trials.push(Trial::test(
                 format!("{engine}::faults::{name}"),
                 move || {
-                    let world = World::new(home());
+                    let world = World::real(home());
                     fault(&Ground {
                         site: world.open_with(Clock::system()),
                         home: world.home,
@@ -194,7 +194,7 @@ impl Ground {
                 if let Some(found) = look().await {
                     return found;
                 }
-                wakeups.next().await;
+                crate::conformance::world::a_moment(&mut wakeups).await;
             }
         };
         let patience = std::time::Duration::from_secs(120);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rowlock::Rowlock;
 use rowlock::claim::WorkerId;
 use rowlock::clock;
 use rowlock::error::Error;
@@ -12,7 +11,7 @@ use rowlock::settle::{Settlement, Verdict};
 use crate::conformance::world::wanted;
 
 pub async fn late(url: &str, lease: &str) {
-    let rowlock = Rowlock::open(url).unwrap();
+    let rowlock = crate::conformance::home_at(url).open(rowlock::Clock::system());
     let engine = rowlock.engine();
     let clock = rowlock.clock();
     let worker = WorkerId::random("late").unwrap();

@@ -7,11 +7,11 @@ mod work;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use rowlock::Name;
 use rowlock::claim::WorkerId;
 use rowlock::clock::Clock;
 use rowlock::engine::Filter;
 use rowlock::settle::{Settled, Settlement, Verdict};
-use rowlock::{Name, Rowlock};
 
 use crate::conformance::home_at;
 use crate::conformance::world::wanted;
@@ -46,7 +46,7 @@ pub fn act(arguments: &[String]) -> ExitCode {
 
 /// Competes for jobs: logs what it ran, then settles.
 async fn claim_all(url: &str) {
-    let rowlock = Rowlock::open(url).unwrap();
+    let rowlock = crate::conformance::home_at(url).open(rowlock::Clock::system());
     let engine = rowlock.engine();
     let worker = WorkerId::random("rival").unwrap();
     let lease = Duration::from_secs(300);
@@ -59,7 +59,7 @@ async fn claim_all(url: &str) {
         ..Filter::default()
     };
     while rowlock.operate().jobs(go.clone()).await.unwrap().is_empty() {
-        wakeups.next().await;
+        crate::conformance::world::a_moment(&mut wakeups).await;
     }
     // More rounds than there are jobs would mean that claims don't take anything.
     for _ in 0..10_000 {
@@ -92,7 +92,7 @@ async fn claim_all(url: &str) {
 
 /// Claims twenty known jobs and tells what that took, in steps of the engine.
 async fn cost(url: &str) {
-    let rowlock = Rowlock::open(url).unwrap();
+    let rowlock = crate::conformance::home_at(url).open(rowlock::Clock::system());
     let engine = rowlock.engine();
     let worker = WorkerId::random("rival").unwrap();
     engine
@@ -108,6 +108,8 @@ async fn cost(url: &str) {
 /// Removes everything that is over, long after.
 async fn prune(url: &str) {
     let late = Clock::manual("2100-01-01T00:00:00Z".parse().unwrap());
-    let engine = home_at(url).open(late).engine();
+    let home = home_at(url);
+    home.time_is(late.now());
+    let engine = home.open(late).engine();
     while engine.prune(20).await.unwrap() > 0 {}
 }

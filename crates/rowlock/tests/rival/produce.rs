@@ -3,13 +3,13 @@
 
 use rowlock::clock::Clock;
 use rowlock::verify::{Answer, Op, Told};
-use rowlock::{JobId, NewJob, Rowlock};
+use rowlock::{JobId, NewJob};
 
 use crate::conformance::home_at;
 use crate::conformance::world::job;
 
 pub async fn produce(url: &str, told: &str, seed: u64, jobs: u64) {
-    let rowlock = Rowlock::open(url).unwrap();
+    let rowlock = crate::conformance::home_at(url).open(rowlock::Clock::system());
     let told = Told::open(told).unwrap();
     let say = |id: Option<JobId>, ok| {
         let answer = Answer {

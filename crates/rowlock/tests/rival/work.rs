@@ -9,7 +9,7 @@ use rowlock::{Context, Kind, Outcome, Rowlock, Worker};
 
 /// Works until a signal, with the handlers that `kinds` names.
 pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str, ran: Option<&str>) {
-    let rowlock = Rowlock::open(url).unwrap();
+    let rowlock = crate::conformance::home_at(url).open(rowlock::Clock::system());
     let options = Options {
         lease: Duration::from_millis(lease.parse().unwrap()),
         concurrency: slots.parse().unwrap(),

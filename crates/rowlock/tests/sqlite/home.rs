@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rowlock::clock::Clock;
 use rowlock::engine::sqlite::{Address, Sqlite, migrate_up};
-use rowlock::{Enqueued, NewJob, Rowlock};
+use rowlock::{Enqueued, JobId, NewJob, Rowlock};
 use rowlock_testbed::TempDir;
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -110,6 +110,21 @@ impl Client for Application {
 
     fn execute(&mut self, sql: &str) {
         self.0.execute_batch(sql).unwrap();
+    }
+
+    fn time(&self, at: jiff::Timestamp) -> String {
+        at.as_millisecond().to_string()
+    }
+
+    fn refuse_end_of(&mut self, id: JobId) {
+        self.execute(&format!(
+            "CREATE TRIGGER refused BEFORE INSERT ON rowlock_history WHEN NEW.id = {id}
+             BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+        ));
+    }
+
+    fn sees_json_as_written(&self) -> bool {
+        true
     }
 
     fn can_write(&mut self) -> bool {

@@ -46,7 +46,8 @@ impl Postgres {
                 break;
             }
             let room = wanted.limit - jobs.len();
-            let (more, latest) = self.claim_once(wanted, room, false).await?;
+            let sweep = lock(&self.budget).allows(real.elapsed());
+            let (more, latest) = self.claim_once(wanted, room, sweep).await?;
             jobs.extend(more);
             summary = latest;
         }
@@ -190,6 +191,7 @@ impl Postgres {
         Ok((jobs, summary))
     }
 
+    /// Brings jobs whose time has come back into the ring; how many.
     async fn bring_back(&self, summary: &Summary) -> Result<i32> {
         let after = lock(&self.lanes).aside_after();
         // Held jobs are looked for whenever there is time for it.

@@ -36,13 +36,11 @@ BEGIN
             ORDER BY a.ready_at, a.id LIMIT 1000
             FOR UPDATE SKIP LOCKED)
         RETURNING *
-    ), placed AS (
-        SELECT id, now + row_number() OVER (ORDER BY ready_at, id) * interval '1 us' AS ready_at FROM gone
     )
-    SELECT array_agg(ROW(gone.id, placed.ready_at, scheduled_at, created_at, started_at, token, worker, attempt,
+    SELECT array_agg(ROW(id, rowlock.place(scheduled_at, now), scheduled_at, created_at, started_at, token, worker, attempt,
         max_attempts, priority, until_start, cancel_requested, suspect, held, queue, kind, unique_key, tags,
         trace_context, backoff, errors, payload)::rowlock.job)
-    INTO due FROM gone JOIN placed ON placed.id = gone.id;
+    INTO due FROM gone;
     PERFORM rowlock.put(due, now);
     RETURN coalesce(cardinality(due), 0);
 END $$

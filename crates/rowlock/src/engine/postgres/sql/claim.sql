@@ -29,6 +29,9 @@ DECLARE
     more boolean := false;
     before integer;
     look_aside boolean := false;
+    stopped_kinds text[];
+    stopped_queues text[];
+    first record;
 BEGIN
     IF NOT rowlock.worker_lives(to_worker) THEN
         RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
@@ -45,20 +48,18 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
+    stopped_kinds := ARRAY (SELECT k.kind FROM rowlock.kind AS k
+                            WHERE rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause'));
+    stopped_queues := ARRAY (SELECT q.queue FROM rowlock.queue AS q
+                             WHERE rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause'));
     -- First each queue's share, then whatever is left to those that have more.
     FOR round IN 1..2 LOOP
         EXIT WHEN segments = '{}' OR taken >= most OR (round = 2 AND NOT more);
         FOR level IN
-            WITH stopped AS MATERIALIZED (
-                SELECT k.kind AS stopped_kind, NULL AS stopped_queue FROM rowlock.kind AS k
-                WHERE rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
-                UNION ALL
-                SELECT NULL, q.queue FROM rowlock.queue AS q
-                WHERE rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')
-            ), lanes AS MATERIALIZED (
+            WITH lanes AS MATERIALIZED (
                 SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
                 WHERE l.kind = ANY (of_kinds) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
-                  AND NOT EXISTS (SELECT 1 FROM stopped WHERE stopped_kind = l.kind OR stopped_queue = l.queue)
+                  AND l.kind <> ALL (stopped_kinds) AND l.queue <> ALL (stopped_queues)
             ), queues AS MATERIALIZED (
                 SELECT q.queue, coalesce(w.weight, 1) AS weight, c.cap,
                        row_number() OVER (ORDER BY array_position(of_queues, q.queue), q.queue) - 1 AS place,
@@ -121,10 +122,7 @@ BEGIN
         INTO lane_queues, lane_kinds, lane_priorities
         FROM (SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
               WHERE l.kind = ANY (of_kinds) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
-                AND NOT EXISTS (SELECT 1 FROM rowlock.kind AS k WHERE k.kind = l.kind
-                                AND rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause'))
-                AND NOT EXISTS (SELECT 1 FROM rowlock.queue AS q WHERE q.queue = l.queue
-                                AND rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause'))) AS l;
+                AND l.kind <> ALL (stopped_kinds) AND l.queue <> ALL (stopped_queues)) AS l;
         FOREACH segment IN ARRAY segments LOOP
             CASE segment WHEN 0 THEN later := rowlock.claim_next_0(lane_queues, lane_kinds, lane_priorities, now);
                          WHEN 1 THEN later := rowlock.claim_next_1(lane_queues, lane_kinds, lane_priorities, now);
@@ -132,12 +130,18 @@ BEGIN
                          ELSE later := rowlock.claim_next_3(lane_queues, lane_kinds, lane_priorities, now); END CASE;
             next_due := least(next_due, later);
         END LOOP;
-        SELECT a.ready_at INTO later FROM rowlock.aside AS a
-        WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect AND a.ready_at >= aside_after
-        ORDER BY a.ready_at LIMIT 1;
-        look_aside := coalesce(later <= now, false)
+        -- Not further than a hundred rows: they may be for others, who know when to come for them.
+        SELECT min(a.ready_at) AS due, count(*) AS seen, max(a.ready_at) AS latest,
+               min(a.ready_at) FILTER (WHERE a.ready_at > now AND a.kind = ANY (of_kinds)
+                   AND (of_queues = '{}' OR a.queue = ANY (of_queues))
+                   AND a.kind <> ALL (stopped_kinds) AND a.queue <> ALL (stopped_queues)) AS wanted
+        INTO first
+        FROM (SELECT a.ready_at, a.kind, a.queue FROM rowlock.aside AS a
+              WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect AND a.ready_at >= aside_after
+              ORDER BY a.ready_at LIMIT 100) AS a;
+        look_aside := coalesce(first.due <= now, false)
             OR (without_bounds AND EXISTS (SELECT 1 FROM rowlock.aside AS a WHERE a.held));
-        next_due := least(next_due, CASE WHEN later > now THEN later END);
+        next_due := least(next_due, coalesce(first.wanted, CASE WHEN first.seen = 100 THEN first.latest END));
         -- Whoever goes to sleep puts the sign up.
         IF taken = 0 AND (SELECT last_value FROM rowlock.bell) = 0 THEN
             PERFORM setval('rowlock.bell', 1);

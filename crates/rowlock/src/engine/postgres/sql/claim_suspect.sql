@@ -38,8 +38,12 @@ BEGIN
     FROM leased LEFT JOIN rowlock.kind AS k ON k.kind = leased.kind;
     RETURN QUERY SELECT NULL::smallint, NULL::tid,
         (SELECT min(a.ready_at) FROM rowlock.aside AS a
+         LEFT JOIN rowlock.kind AS k ON k.kind = a.kind
+         LEFT JOIN rowlock.queue AS q ON q.queue = a.queue
          WHERE a.suspect AND a.token IS NULL AND a.ready_at > now
-           AND a.kind = ANY (of_kinds) AND (of_queues = '{}' OR a.queue = ANY (of_queues))),
+           AND a.kind = ANY (of_kinds) AND (of_queues = '{}' OR a.queue = ANY (of_queues))
+           AND NOT rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
+           AND NOT rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')),
         NULL::bigint, NULL, NULL, NULL::smallint, NULL, NULL::integer, NULL::integer, now, NULL,
         NULL::text[], NULL, NULL::boolean, NULL, NULL::bigint;
 END $$

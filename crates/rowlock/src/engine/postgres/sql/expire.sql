@@ -12,7 +12,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET lock_ti
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
     paying record;
-    found record;
+    held_rows record;
 BEGIN
     -- Claims of this worker that are under way end first: a later one finds it gone.
     PERFORM pg_advisory_xact_lock(hashtext('rowlock.worker'), of_worker::integer);
@@ -33,20 +33,20 @@ BEGIN
            array_agg(true) FILTER (WHERE NOT cancel_requested AND NOT pays) AS marks,
            array_agg(id) FILTER (WHERE NOT cancel_requested AND pays) AS paying_ids,
            array_agg(token) FILTER (WHERE NOT cancel_requested AND pays) AS paying_tokens
-    INTO found
+    INTO held_rows
     FROM (SELECT job.id, job.token, job.cancel_requested,
                  coalesce(job.id = paying.suspect_id AND job.token = paying.suspect_token, false) AS pays
           FROM rowlock.job WHERE job.worker = of_worker) AS held;
     ended := (SELECT count(*) FROM rowlock.settle_finish(
-        found.cancelled_ids, found.cancelled_tokens, found.cancelled, '{}', '{}', errors_kept, now));
+        held_rows.cancelled_ids, held_rows.cancelled_tokens, held_rows.cancelled, '{}', '{}', errors_kept, now));
     returned := (SELECT count(*) FROM rowlock.settle_again(
-        found.ids, found.tokens, '{}', found.ones, found.marks, '{}', errors_kept, now));
-    IF found.paying_ids IS NOT NULL AND last THEN
+        held_rows.ids, held_rows.tokens, '{}', held_rows.ones, held_rows.marks, '{}', errors_kept, now));
+    IF held_rows.paying_ids IS NOT NULL AND last THEN
         ended := ended + (SELECT count(*) FROM rowlock.settle_finish(
-            found.paying_ids, found.paying_tokens, '{failed}', '{}', ARRAY[error::jsonb], errors_kept, now));
-    ELSIF found.paying_ids IS NOT NULL THEN
+            held_rows.paying_ids, held_rows.paying_tokens, '{failed}', '{}', ARRAY[error::jsonb], errors_kept, now));
+    ELSIF held_rows.paying_ids IS NOT NULL THEN
         returned := returned + (SELECT count(*) FROM rowlock.settle_again(
-            found.paying_ids, found.paying_tokens, ARRAY[wait_ms], '{0}', '{true}', ARRAY[error::jsonb], errors_kept, now));
+            held_rows.paying_ids, held_rows.paying_tokens, ARRAY[wait_ms], '{0}', '{true}', ARRAY[error::jsonb], errors_kept, now));
     END IF;
     DELETE FROM rowlock.worker WHERE number = of_worker;
     DELETE FROM rowlock.cancelling WHERE worker = of_worker;

@@ -4,7 +4,7 @@
 CREATE FUNCTION rowlock.give_back(of_worker bigint, but_tokens bigint[], now timestamptz) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
-    found record;
+    held_rows record;
 BEGIN
     SELECT array_agg(job.id) FILTER (WHERE NOT job.cancel_requested) AS ids,
            array_agg(job.token) FILTER (WHERE NOT job.cancel_requested) AS tokens,
@@ -12,8 +12,8 @@ BEGIN
            array_agg(job.id) FILTER (WHERE job.cancel_requested) AS cancelled_ids,
            array_agg(job.token) FILTER (WHERE job.cancel_requested) AS cancelled_tokens,
            array_agg('cancelled'::text) FILTER (WHERE job.cancel_requested) AS cancelled
-    INTO found
+    INTO held_rows
     FROM rowlock.job WHERE job.worker = of_worker AND job.token <> ALL (but_tokens);
-    RETURN (SELECT count(*) FROM rowlock.settle_again(found.ids, found.tokens, '{}', found.ones, '{}', '{}', 0, now))
-         + (SELECT count(*) FROM rowlock.settle_finish(found.cancelled_ids, found.cancelled_tokens, found.cancelled, '{}', '{}', 0, now));
+    RETURN (SELECT count(*) FROM rowlock.settle_again(held_rows.ids, held_rows.tokens, '{}', held_rows.ones, '{}', '{}', 0, now))
+         + (SELECT count(*) FROM rowlock.settle_finish(held_rows.cancelled_ids, held_rows.cancelled_tokens, held_rows.cancelled, '{}', '{}', 0, now));
 END $$

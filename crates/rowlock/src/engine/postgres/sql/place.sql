@@ -1,3 +1,5 @@
--- purpose: where in its lane a pending job waits: what was due a while ago goes before what is due now
+-- purpose: where in its lane a pending job waits
+-- What has just become due goes before what is due now, and ahead of every bound. What was due a while
+-- ago keeps its place: a claim without bounds finds it.
 CREATE FUNCTION rowlock.place(due timestamptz, now timestamptz) RETURNS timestamptz LANGUAGE sql IMMUTABLE AS
-$$ SELECT CASE WHEN due <= now - interval '1 s' THEN due ELSE greatest(due, now) END $$
+$$ SELECT CASE WHEN due <= now - interval '1 s' THEN due ELSE greatest(due, now - interval '25 ms') END $$

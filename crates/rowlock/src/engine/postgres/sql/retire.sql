@@ -22,11 +22,10 @@ BEGIN
             RETURN 'running';
         END IF;
         EXECUTE format($move$
-            SELECT array_agg(ROW(id, CASE WHEN ready_at > $1 THEN ready_at
-                                          ELSE $1 + n * interval '1 us' END, scheduled_at, created_at, started_at,
+            SELECT array_agg(ROW(id, rowlock.place(ready_at, $1), scheduled_at, created_at, started_at,
                 token, worker, attempt, max_attempts, priority, until_start, cancel_requested, suspect, stopped,
                 queue, kind, unique_key, tags, trace_context, backoff, errors, payload)::rowlock.job)
-            FROM (SELECT job.*, row_number() OVER (ORDER BY job.ready_at, job.id) AS n,
+            FROM (SELECT job.*,
                          rowlock.is_on(k.switch, k.switch_until, $1, 'hold', 'pause')
                       OR rowlock.is_on(q.switch, q.switch_until, $1, 'hold', 'pause') AS stopped
                   FROM rowlock.job_%s AS job

@@ -23,7 +23,7 @@ BEGIN
         AND rowlock.depth(payload::json) > 128 THEN
         RETURN 'the payload nests deeper than 128 levels';
     END IF;
-    IF length(payload) > 308 AND payload ~ '[0-9]{309}' AND jsonb_path_exists(payload::jsonb,
+    IF length(payload) > 308 AND payload ~ '[0-9]{155}[0-9]{154}' AND jsonb_path_exists(payload::jsonb,
         '$.** ? (@.type() == "number" && (@ > 1.7976931348623157e308 || @ < -1.7976931348623157e308))') THEN
         RETURN 'a number of the payload is out of range';
     END IF;
