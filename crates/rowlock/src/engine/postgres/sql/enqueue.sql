@@ -6,5 +6,5 @@ CREATE FUNCTION rowlock.enqueue(
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 SELECT staged.id, staged.status FROM rowlock.stage(json_build_array(json_build_object(
     'kind', $1, 'payload', coalesce($2, '{}')::text, 'queue', $3, 'priority', $4, 'scheduled_at', $5,
-    'max_attempts', $6, 'unique_key', $7, 'unique_until', $8, 'tags', $9))) AS staged
+    'max_attempts', $6, 'unique_key', $7, 'unique_until', $8, 'tags', $9))::text) AS staged
 $$

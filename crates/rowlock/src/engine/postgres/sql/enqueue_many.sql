@@ -26,5 +26,5 @@ BEGIN
     RETURN QUERY SELECT staged.id, staged.status FROM rowlock.stage((
         SELECT coalesce(jsonb_agg(CASE WHEN value ? 'payload'
             THEN jsonb_set(value, '{payload}', to_jsonb((value -> 'payload')::text)) ELSE value END ORDER BY n), '[]')
-        FROM jsonb_array_elements(jobs) WITH ORDINALITY AS x (value, n))::json) AS staged;
+        FROM jsonb_array_elements(jobs) WITH ORDINALITY AS x (value, n))::text) AS staged;
 END $$

@@ -1,17 +1,19 @@
 -- purpose: stage jobs in the caller's transaction, all or none; answers in the order of the input
 -- jobs: [{kind, payload (as text), queue, priority, scheduled_at or delay_ms, max_attempts, unique_key,
--- unique_until, tags, trace_context, backoff, declared}, ...], all but kind optional
-CREATE FUNCTION rowlock.stage(jobs json) RETURNS TABLE (id bigint, status text)
+-- unique_until, tags, trace_context, backoff, declared}, ...], all but kind optional; as text, which
+-- every driver can send
+CREATE FUNCTION rowlock.stage(jobs text) RETURNS TABLE (id bigint, status text)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
+    list CONSTANT json := jobs;
     segment integer;
     answer record;
     holder bigint;
     rings boolean := false;
 BEGIN
     SELECT last_value % 8 INTO segment FROM rowlock.ring;
-    FOR answer IN EXECUTE format('SELECT * FROM rowlock.stage_%s($1)', segment) USING jobs LOOP
+    FOR answer IN EXECUTE format('SELECT * FROM rowlock.stage_%s($1)', segment) USING list LOOP
         IF answer.problem IS NOT NULL THEN
             RAISE EXCEPTION 'rowlock: %', answer.problem USING ERRCODE = 'RL001', DETAIL = answer.n - 1;
         END IF;
@@ -23,7 +25,7 @@ BEGIN
             IF holder IS NULL THEN
                 -- It was freed while we asked: the key is to be had again.
                 SELECT again.id, again.status INTO id, status
-                FROM rowlock.stage(json_build_array(jobs -> (answer.n - 1)::integer)) AS again;
+                FROM rowlock.stage(json_build_array(list -> (answer.n - 1)::integer)::text) AS again;
             ELSE
                 id := holder;
             END IF;
