@@ -11,7 +11,7 @@ use sea_orm::TransactionTrait as _;
 use sqlx::Connection as _;
 
 use super::complete::work;
-use super::store::{NOTE, Store, migrate, open};
+use super::store::{NOTE, Store, migrate};
 use super::{through_sea_orm, through_tokio_postgres};
 use crate::complete::kind;
 use crate::plain;
@@ -145,7 +145,7 @@ fn another_schema_is_named_by_on() {
     let mut diesel = diesel::PgConnection::establish(store.url()).unwrap();
     rowlock::enqueue_blocking(schema.on(&mut diesel), &job).unwrap();
     crate::runtime().block_on(async {
-        let mut client = through_tokio_postgres::connect(store.url()).await;
+        let client = through_tokio_postgres::connect(store.url()).await;
         rowlock::enqueue(schema.on(&client), &job).await.unwrap();
         let mut sqlx = sqlx::PgConnection::connect(store.url()).await.unwrap();
         rowlock::enqueue(schema.on(&mut sqlx), &job).await.unwrap();

@@ -45,7 +45,8 @@ impl Store {
     }
 
     pub async fn open(&self) -> Rowlock {
-        open(self.address()).await
+        let engine = Postgres::open(self.address(), Clock::system());
+        Rowlock::with(engine.await.unwrap(), Clock::system())
     }
 
     pub fn execute(&self, sql: &str) {
@@ -102,11 +103,6 @@ const NOTES: &str = "CREATE TABLE notes (text text)";
 
 /// The effect of every case.
 pub const NOTE: &str = "INSERT INTO notes VALUES ('noted')";
-
-pub async fn open(address: Address) -> Rowlock {
-    let engine = Postgres::open(address, Clock::system()).await.unwrap();
-    Rowlock::with(engine, Clock::system())
-}
 
 /// On a thread of its own: whoever asks may be inside a runtime.
 pub fn migrate(address: &Address) {
