@@ -9,16 +9,41 @@ use crate::plain;
 
 #[path = "../../examples/diesel.rs"]
 mod through_diesel;
+#[path = "../../examples/diesel_async.rs"]
+mod through_diesel_async;
+#[path = "../../examples/diesel_postgres.rs"]
+mod through_diesel_postgres;
 #[path = "../../examples/rusqlite.rs"]
 mod through_rusqlite;
+#[path = "../../examples/sea_orm.rs"]
+mod through_sea_orm;
 #[path = "../../examples/sqlx.rs"]
 mod through_sqlx;
+#[path = "../../examples/sqlx_postgres.rs"]
+mod through_sqlx_postgres;
+#[path = "../../examples/tokio_postgres.rs"]
+mod through_tokio_postgres;
 
 pub fn trials() -> Vec<Trial> {
     vec![
         plain("the_example_with_sqlx_runs", || run("sqlx")),
         plain("the_example_with_diesel_runs", || run("diesel")),
         plain("the_example_with_rusqlite_runs", || run("rusqlite")),
+        plain("postgres::the_example_with_tokio_postgres_runs", || {
+            run_with_postgres("tokio_postgres")
+        }),
+        plain("postgres::the_example_with_sqlx_runs", || {
+            run_with_postgres("sqlx_postgres")
+        }),
+        plain("postgres::the_example_with_diesel_runs", || {
+            run_with_postgres("diesel_postgres")
+        }),
+        plain("postgres::the_example_with_diesel_async_runs", || {
+            run_with_postgres("diesel_async")
+        }),
+        plain("postgres::the_example_with_sea_orm_runs", || {
+            run_with_postgres("sea_orm")
+        }),
         plain("the_readme_shows_the_example", the_readme_shows_the_example),
     ]
 }
@@ -29,6 +54,11 @@ pub fn act(name: Option<&str>) -> ExitCode {
         Some("sqlx") => through_sqlx::main(),
         Some("diesel") => through_diesel::main(),
         Some("rusqlite") => through_rusqlite::main(),
+        Some("tokio_postgres") => through_tokio_postgres::main(),
+        Some("sqlx_postgres") => through_sqlx_postgres::main(),
+        Some("diesel_postgres") => through_diesel_postgres::main(),
+        Some("diesel_async") => through_diesel_async::main().map_err(|why| why as _),
+        Some("sea_orm") => through_sea_orm::main(),
         _ => return ExitCode::FAILURE,
     };
     match ended {
@@ -61,6 +91,22 @@ fn run(name: &str) {
         )
         .unwrap();
     assert_eq!(found, ("ready".to_owned(), "completed".to_owned()));
+}
+
+fn run_with_postgres(name: &str) {
+    let database = rowlock_testbed::Postgres::shared().database_from(None);
+    let mut process = Process::start(
+        Command::new(std::env::current_exe().unwrap())
+            .args(["example", name])
+            .env("DATABASE_URL", database.url()),
+    );
+    process.line_with("database 7 is ready");
+    process.signal("TERM");
+    let (code, lines) = process.wait();
+    assert_eq!(code, Some(0), "{lines:#?}");
+    let states = "SELECT d.state || ' ' || j.state FROM databases AS d, rowlock.jobs AS j
+                  WHERE d.id = 7 AND j.kind = 'create_database'";
+    assert_eq!(database.session().value(states), "ready completed");
 }
 
 /// Code without layout: no comments, no white space, no commas.

@@ -14,6 +14,7 @@ mod driver;
 mod examples;
 mod file;
 mod own;
+mod postgres;
 mod stage;
 mod through_diesel;
 mod through_rusqlite;
@@ -34,17 +35,17 @@ fn drivers() -> [Arc<dyn Driver>; 3] {
     ]
 }
 
-/// Lists the cases.
+/// Lists the cases: each is run with every driver, under a name that may have a prefix.
 macro_rules! cases {
-    ($($module:ident: $($case:ident),*;)*) => {
+    ($prefix:literal; $($module:ident: $($case:ident),*;)*) => {
         fn trials() -> Vec<Trial> {
             let mut trials = Vec::new();
             for driver in drivers() {
                 $($(
                     let with = Arc::clone(&driver);
-                    let title = format!(concat!("{}::", stringify!($case)), driver.name());
-                    trials.push(Trial::test(title, move || {
-                        runtime().block_on($module::$case(with));
+                    let name = format!(concat!($prefix, "{}::", stringify!($case)), driver.name());
+                    trials.push(Trial::test(name, move || {
+                        crate::runtime().block_on($module::$case(with));
                         Ok(())
                     }));
                 )*)*
@@ -53,8 +54,10 @@ macro_rules! cases {
         }
     };
 }
+use cases;
 
 cases! {
+    "";
     stage:
         a_commit_keeps_the_row_and_the_job,
         a_rollback_leaves_neither_the_row_nor_the_job,
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
     }
     let mut trials = trials();
     trials.extend(own::trials());
+    trials.extend(postgres::all());
     trials.extend(examples::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

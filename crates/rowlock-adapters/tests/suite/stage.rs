@@ -20,15 +20,15 @@ impl Job for Create {
     const KEY: &'static [&'static str] = &["id"];
 }
 
-fn create(id: i64) -> NewJob {
+pub fn create(id: i64) -> NewJob {
     rowlock::Enqueueable::new_job(&Create { id }).unwrap()
 }
 
-fn job(kind: &str) -> NewJob {
+pub fn job(kind: &str) -> NewJob {
     NewJob::new(kind).unwrap()
 }
 
-fn queued(answer: &Enqueued) -> JobId {
+pub fn queued(answer: &Enqueued) -> JobId {
     assert_eq!(answer.status, Status::Queued);
     answer.id.unwrap()
 }
@@ -167,6 +167,6 @@ pub async fn every_setting_of_a_job_arrives(with: Arc<dyn Driver>) {
 }
 
 /// A payload beyond ASCII.
-fn odd_payload() -> std::collections::BTreeMap<&'static str, &'static str> {
+pub fn odd_payload() -> std::collections::BTreeMap<&'static str, &'static str> {
     [("name", "Ζoë \u{1f980} \"quoted\"")].into()
 }

@@ -6,6 +6,8 @@
 #[cfg(feature = "diesel-sqlite")]
 mod diesel;
 mod enqueue;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod rusqlite;
 #[cfg(feature = "sqlx-sqlite")]
@@ -57,8 +59,10 @@ pub struct Enqueued {
     pub status: Status,
 }
 
-/// What jobs can be staged on without blocking: a transaction or a connection of sqlx's (feature
-/// `sqlx-sqlite`), or a [`Rowlock`], which stages in a transaction of its own.
+/// What jobs can be staged on without blocking: a transaction or a connection of sqlx's (features
+/// `sqlx-sqlite` and `sqlx-postgres`), tokio-postgres's (`postgres`), diesel-async's
+/// (`diesel-async-postgres`) or SeaORM's (`sea-orm-postgres`), or a [`Rowlock`], which stages in a
+/// transaction of its own.
 ///
 /// A wrapper of your own can have it by handing the jobs on.
 pub trait Stage: Send + Sized {
@@ -67,7 +71,7 @@ pub trait Stage: Send + Sized {
 }
 
 /// What jobs can be staged on by a call that blocks: a connection, transaction or savepoint of
-/// rusqlite's, or a connection of diesel's (feature `diesel-sqlite`).
+/// rusqlite's, or a connection of diesel's (features `diesel-sqlite` and `diesel-postgres`).
 ///
 /// A wrapper of your own can have it by handing the jobs on.
 pub trait StageBlocking: Sized {

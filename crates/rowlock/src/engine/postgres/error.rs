@@ -22,6 +22,83 @@ pub(crate) fn map(why: &tokio_postgres::Error, doing: &str) -> Error {
     sort(error.code().code(), error.message(), detail, doing)
 }
 
+/// The same for sqlx.
+#[cfg(feature = "sqlx-postgres")]
+pub(crate) fn map_sqlx(why: &sqlx::Error, doing: &str) -> Error {
+    if let sqlx::Error::Database(error) = why {
+        let error: &sqlx::postgres::PgDatabaseError = match error.try_downcast_ref() {
+            Some(error) => error,
+            None => return Error::Bug(format!("{doing}: {why}")),
+        };
+        let detail = error.detail().unwrap_or_default();
+        return sort(error.code(), error.message(), detail, doing);
+    }
+    match why {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => {
+            Error::Unavailable(format!("{why} ({doing})"))
+        }
+        sqlx::Error::Tls(_) | sqlx::Error::PoolClosed => {
+            Error::Unreachable(format!("{why} ({doing})"))
+        }
+        _ => Error::Bug(format!("{doing}: {why}")),
+    }
+}
+
+/// The same for SeaORM, which has it from sqlx.
+#[cfg(feature = "sea-orm-postgres")]
+pub(crate) fn map_sea_orm(why: &sea_orm::DbErr, doing: &str) -> Error {
+    use sea_orm::{DbErr, RuntimeErr};
+    match why {
+        DbErr::Conn(RuntimeErr::SqlxError(inner))
+        | DbErr::Exec(RuntimeErr::SqlxError(inner))
+        | DbErr::Query(RuntimeErr::SqlxError(inner)) => map_sqlx(inner, doing),
+        DbErr::ConnectionAcquire(_) => Error::Unavailable(format!("{why} ({doing})")),
+        _ => Error::Bug(format!("{doing}: {why}")),
+    }
+}
+
+/// The same for diesel, which tells the server's words and keeps most of its codes to itself.
+#[cfg(any(feature = "diesel-postgres", feature = "diesel-async-postgres"))]
+pub(crate) fn map_diesel(why: &diesel::result::Error, doing: &str) -> Error {
+    use diesel::result::{DatabaseErrorKind as Kind, Error as Diesel};
+    let (kind, error) = match why {
+        Diesel::DatabaseError(kind, error) => (kind, error),
+        Diesel::BrokenTransactionManager => return sort("25P02", "", "", doing),
+        _ => return Error::Bug(format!("{doing}: {why}")),
+    };
+    let text = error.message();
+    let code = match kind {
+        Kind::SerializationFailure => "40001",
+        Kind::ReadOnlyTransaction => "25006",
+        Kind::ClosedConnection | Kind::UnableToSendCommand => "08006",
+        _ => WORDS
+            .iter()
+            .find(|(words, _)| text.contains(words))
+            .map_or("unknown", |(_, code)| *code),
+    };
+    sort(code, text, error.details().unwrap_or_default(), doing)
+}
+
+/// What a server that speaks English says for a code, and our own refusals.
+#[cfg(any(feature = "diesel-postgres", feature = "diesel-async-postgres"))]
+const WORDS: &[(&str, &str)] = &[
+    ("rowlock: ", INVALID),
+    ("deadlock detected", "40P01"),
+    ("current transaction is aborted", "25P02"),
+    ("lock timeout", "55P03"),
+    ("could not obtain lock", "55P03"),
+    ("canceling statement", "57014"),
+    ("terminating connection", "57P01"),
+    ("server closed the connection", "08006"),
+    ("No space left on device", "53100"),
+    ("out of memory", "53200"),
+    ("out of shared memory", "53200"),
+    ("permission denied", "42501"),
+    ("schema \"", "3F000"),
+    ("function ", "42883"),
+    ("relation \"", "42P01"),
+];
+
 /// The same for a connection that wasn't made.
 pub(super) fn unreachable(why: &tokio_postgres::Error, shown: &str) -> Error {
     match why.as_db_error() {

@@ -24,12 +24,21 @@ mod place;
 mod ring;
 mod row;
 mod settle;
+mod shared;
 pub(crate) mod stage;
 pub(crate) mod statements;
 mod sweep;
+#[cfg(any(feature = "diesel-postgres", feature = "diesel-async-postgres"))]
+pub(crate) mod through_diesel;
+#[cfg(feature = "sea-orm-postgres")]
+pub(crate) mod through_sea_orm;
+#[cfg(feature = "sqlx-postgres")]
+pub(crate) mod through_sqlx;
+pub(crate) mod through_tokio_postgres;
 
 pub use connect::{Address, Schema};
 pub use migrate::{LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, schema_version};
+pub use shared::InSchema;
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "diesel-sqlite")]
 mod diesel;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod rusqlite;
 #[cfg(feature = "sqlx-sqlite")]
@@ -25,7 +27,9 @@ pub struct Completion {
     pub(crate) segment: Option<i16>,
 }
 
-/// A transaction of sqlx's (feature `sqlx-sqlite`) in which a job can be completed.
+/// A transaction in which a job can be completed: sqlx's (features `sqlx-sqlite` and
+/// `sqlx-postgres`), tokio-postgres's (`postgres`), diesel-async's (`diesel-async-postgres`) or
+/// SeaORM's (`sea-orm-postgres`).
 ///
 /// A wrapper of your own can have it by handing the completion on.
 pub trait Complete: Send + Sized {
@@ -33,7 +37,8 @@ pub trait Complete: Send + Sized {
     fn complete(self, completion: &Completion) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// A transaction of rusqlite's or diesel's (feature `diesel-sqlite`) in which a job can be completed.
+/// A transaction of rusqlite's or diesel's (features `diesel-sqlite` and `diesel-postgres`) in which a
+/// job can be completed.
 ///
 /// A wrapper of your own can have it by handing the completion on.
 pub trait CompleteBlocking: Sized {
@@ -45,7 +50,7 @@ pub trait CompleteBlocking: Sized {
     fn complete_blocking(self, completion: &Completion) -> Result<()>;
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 fn held(moved: bool) -> Result<()> {
     match moved {
         true => Ok(()),
@@ -54,7 +59,11 @@ fn held(moved: bool) -> Result<()> {
 }
 
 /// Without a transaction the completion would be committed by itself, before the effect.
-#[cfg(feature = "sqlite")]
+#[cfg(any(
+    feature = "sqlite",
+    feature = "diesel-postgres",
+    feature = "diesel-async-postgres"
+))]
 fn inside(transaction: bool) -> Result<()> {
     match transaction {
         true => Ok(()),

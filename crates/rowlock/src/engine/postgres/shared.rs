@@ -1,0 +1,39 @@
+//! What every driver sends in a transaction of the caller's: one statement to stage, one to complete.
+
+use super::connect::Schema;
+use super::ms;
+use super::settle::between;
+use super::statements::{Sql, sql};
+use crate::settle::Completion;
+
+pub(super) const STAGE: Sql = sql!("stage_call");
+pub(super) const COMPLETE: Sql = sql!("complete_call");
+
+/// A connection or transaction of the application's whose jobs are in another schema than `rowlock`:
+/// [`Schema::on`] makes it.
+#[derive(Debug)]
+pub struct InSchema<'a, T> {
+    pub(crate) on: T,
+    pub(crate) schema: &'a Schema,
+}
+
+impl Schema {
+    /// A connection or transaction, for jobs in this schema:
+    /// `rowlock::enqueue(schema.on(&mut tx), &job)`.
+    pub fn on<T>(&self, on: T) -> InSchema<'_, T> {
+        InSchema { on, schema: self }
+    }
+}
+
+/// The values of [`COMPLETE`], in its order.
+pub(super) fn complete_values(completion: &Completion) -> (Option<i16>, i64, i64, Option<i64>) {
+    // The server's time rules: it is told how long ago.
+    let began = completion.started_at;
+    let began_ago = began.map(|at| ms(between(at, completion.now)));
+    (
+        completion.segment,
+        completion.id.0,
+        completion.token.get(),
+        began_ago,
+    )
+}

@@ -1,0 +1,49 @@
+//! The statements of a shared transaction, through sqlx.
+
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
+
+use super::connect::Schema;
+use super::error::map_sqlx;
+use super::shared::{COMPLETE, STAGE, complete_values};
+use super::stage::{answer, spell};
+use crate::error::Result;
+use crate::job::NewJob;
+use crate::settle::Completion;
+use crate::stage::Enqueued;
+
+/// Stages jobs, all or none, in the transaction that `connection` is in or in one of its own.
+pub(crate) async fn stage(
+    connection: &mut PgConnection,
+    jobs: &[NewJob],
+    schema: &Schema,
+) -> Result<Vec<Enqueued>> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<(Option<i64>, String)> = sqlx::query_as(AssertSqlSafe(STAGE.text(schema)))
+        .bind(spell(jobs)?)
+        .fetch_all(connection)
+        .await
+        .map_err(|why| map_sqlx(&why, STAGE.name))?;
+    rows.iter()
+        .map(|(id, status)| answer(*id, status))
+        .collect()
+}
+
+/// Ends a claimed job as done. Whether the claim was still the current one.
+pub(crate) async fn complete(
+    connection: &mut PgConnection,
+    completion: &Completion,
+    schema: &Schema,
+) -> Result<bool> {
+    let (segment, id, token, began_ago) = complete_values(completion);
+    sqlx::query_scalar(AssertSqlSafe(COMPLETE.text(schema)))
+        .bind(segment)
+        .bind(id)
+        .bind(token)
+        .bind(began_ago)
+        .fetch_one(connection)
+        .await
+        .map_err(|why| map_sqlx(&why, COMPLETE.name))
+}
