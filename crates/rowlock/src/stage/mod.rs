@@ -12,8 +12,6 @@ mod postgres;
 mod rusqlite;
 #[cfg(feature = "sqlx-sqlite")]
 mod sqlx;
-#[cfg(feature = "postgres")]
-mod tokio_postgres;
 
 pub use self::enqueue::{enqueue, enqueue_blocking, enqueue_many, enqueue_many_blocking};
 
