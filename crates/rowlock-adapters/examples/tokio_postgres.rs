@@ -1,6 +1,6 @@
 //! A row and the job it needs, in one transaction of tokio-postgres's; the job's effect and its completion
 //! in another: `DATABASE_URL=postgres://localhost/app cargo run -p rowlock-adapters --example tokio_postgres`
-#![allow(clippy::print_stdout, missing_docs)]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, missing_docs)]
 
 use rowlock::engine::postgres::{Address, Postgres, migrate_up};
 use rowlock::{Clock, Cx, Done, Job, Rowlock, Worker};

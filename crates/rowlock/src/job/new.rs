@@ -5,7 +5,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Backoff, Job, Kind, Name, Payload, UniqueUntil};
-use crate::clock;
 use crate::error::{Error, Result};
 
 /// A job to stage. What isn't said here is looked up in the kind table at the moment of staging.
@@ -213,10 +212,11 @@ impl NewJob {
     }
 
     /// When the job is due, seen from `now`.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn due_at(&self, now: Timestamp) -> Timestamp {
         match self.due {
             Due::Now => now,
-            Due::In(delay) => clock::add(now, delay),
+            Due::In(delay) => crate::clock::add(now, delay),
             Due::At(at) => at,
         }
     }

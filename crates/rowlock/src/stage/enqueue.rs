@@ -11,7 +11,8 @@ use crate::job::{Enqueueable, NewJob};
 ///
 /// # Errors
 /// [`Error::Invalid`] for a payload that lacks a key field, [`Error::Schema`] when the connection's
-/// main database has no rowlock tables, [`Error::Unavailable`] when it is locked.
+/// database has no rowlock tables, [`Error::Unavailable`] when it is locked. In PostgreSQL any of them
+/// ends the transaction, unless there is a savepoint.
 pub async fn enqueue(on: impl Stage, job: &impl Enqueueable) -> Result<Enqueued> {
     let job = job.new_job()?;
     alone(on.stage(std::slice::from_ref(&job)).await)

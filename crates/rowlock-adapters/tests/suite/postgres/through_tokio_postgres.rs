@@ -8,6 +8,7 @@ use super::store::NOTE;
 
 pub struct TokioPostgres;
 
+#[allow(clippy::disallowed_methods)] // An application's own task.
 pub async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);

@@ -94,9 +94,7 @@ const WORDS: &[(&str, &str)] = &[
     ("out of memory", "53200"),
     ("out of shared memory", "53200"),
     ("permission denied", "42501"),
-    ("schema \"", "3F000"),
-    ("function ", "42883"),
-    ("relation \"", "42P01"),
+    ("does not exist", "42P01"),
 ];
 
 /// The same for a connection that wasn't made.
@@ -199,5 +197,42 @@ mod tests {
         assert!(matches!(sorted("XX000"), Error::Bug(_)));
         let second = sort("RL001", "rowlock: kind is bad", "1", "stage");
         assert!(matches!(second, Error::InvalidAt { index: 1, ref why } if why == "kind is bad"));
+    }
+
+    #[cfg(feature = "diesel-postgres")]
+    #[test]
+    fn what_diesel_tells_is_sorted_as_its_code_would_be() {
+        use diesel::result::{DatabaseErrorKind as Kind, Error as Diesel};
+        let sorted = |kind, text: &str| {
+            let error = Diesel::DatabaseError(kind, Box::new(text.to_owned()));
+            map_diesel(&error, "stage")
+        };
+        for (kind, text) in [
+            (Kind::SerializationFailure, "could not serialize access"),
+            (Kind::ClosedConnection, "server closed the connection"),
+            (Kind::UnableToSendCommand, "connection closed"),
+            (Kind::Unknown, "deadlock detected"),
+            (
+                Kind::Unknown,
+                "canceling statement due to statement timeout",
+            ),
+            (
+                Kind::Unknown,
+                "terminating connection due to administrator command",
+            ),
+        ] {
+            assert!(sorted(kind, text).is_transient(), "{text}");
+        }
+        let denied = sorted(Kind::Unknown, "permission denied for function stage");
+        assert!(matches!(denied, Error::Unreachable(_)), "{denied}");
+        let standby = sorted(Kind::ReadOnlyTransaction, "cannot execute nextval()");
+        assert!(matches!(standby, Error::Unreachable(_)), "{standby}");
+        let full = sorted(
+            Kind::Unknown,
+            "could not extend file: No space left on device",
+        );
+        assert!(matches!(full, Error::NoSpace(_)), "{full}");
+        let other = sorted(Kind::Unknown, "unexpected");
+        assert!(matches!(other, Error::Bug(_)), "{other}");
     }
 }

@@ -46,8 +46,14 @@ complete_through!(
 #[cfg(feature = "sea-orm-postgres")]
 complete_through!(
     crate::engine::postgres::through_sea_orm,
+    on => on,
+    &sea_orm::DatabaseTransaction
+);
+
+#[cfg(feature = "sea-orm-postgres")]
+complete_through!(
+    crate::engine::postgres::through_sea_orm,
     on => &*on,
-    &sea_orm::DatabaseTransaction,
     &mut sea_orm::DatabaseTransaction
 );
 
