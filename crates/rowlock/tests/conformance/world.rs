@@ -26,6 +26,10 @@ pub trait Home: Send + Sync {
     fn url(&self) -> String;
     /// Where a store could be made: there is nothing yet.
     fn empty_url(&self) -> String;
+    /// The work that the store has done so far, where it counts that itself and nobody is connected.
+    fn work_done(&self) -> Option<u64> {
+        None
+    }
     /// What time it is, where the store has a clock of its own.
     fn time_is(&self, _now: Timestamp) {}
 }

@@ -51,7 +51,10 @@ impl Life {
         sites[0].rowlock.operate().apply(&[fleeting]).await.unwrap();
         let mut life = Self {
             client: world.home.client(),
-            machine: Machine::default(),
+            machine: Machine::begin(
+                world.clock.now(),
+                sites[0].engine().capabilities().server_clock,
+            ),
             workers: Vec::new(),
             beliefs: Vec::new(),
             staged: Vec::new(),

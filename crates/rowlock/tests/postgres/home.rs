@@ -96,6 +96,21 @@ impl Home for Own {
         database.url().to_owned()
     }
 
+    fn work_done(&self) -> Option<u64> {
+        // A session tells what it did when it ends.
+        drop(self.clock.lock().unwrap().take());
+        let session = self.session();
+        rowlock_testbed::until("everybody has left", || {
+            let others = "SELECT count(*) FROM pg_stat_activity
+                          WHERE datname = current_database() AND pid <> pg_backend_pid()";
+            (session.value(others) == "0").then_some(())
+        });
+        let blocks =
+            "SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))
+                      FROM pg_statio_user_tables WHERE schemaname = 'rowlock'";
+        Some(session.value(blocks).parse().unwrap())
+    }
+
     fn time_is(&self, now: Timestamp) {
         let mut session = self.clock.lock().unwrap();
         let session = session.get_or_insert_with(|| self.session());

@@ -36,7 +36,8 @@ impl Budget {
         let passed = self
             .counted
             .map_or(Duration::ZERO, |at| now.saturating_sub(at));
-        self.counted = Some(now);
+        // A debt is paid first.
+        self.counted = self.counted.max(Some(now));
         self.left = (self.left + passed / DUTY).min(MOST);
         !self.left.is_zero()
     }
