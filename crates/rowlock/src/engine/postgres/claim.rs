@@ -22,9 +22,6 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// The pause while notifications arrive.
 const LISTENING_REST: Duration = Duration::from_secs(3);
 
-/// How many jobs come back from aside in one call.
-const BROUGHT_BACK: i32 = 1_000;
-
 impl Postgres {
     pub(super) async fn claim_ordinary(&self, wanted: &Claim) -> Result<Claimed> {
         let real = Clock::system();
@@ -35,21 +32,25 @@ impl Postgres {
         };
         let (mut jobs, mut summary) = self.claim_once(wanted, wanted.limit, sweep).await?;
         // Short of jobs: what the bounds hid, or what was set aside, may be due.
-        if jobs.len() < wanted.limit && !sweep && lock(&self.budget).allows(real.elapsed()) {
+        if jobs.len() < wanted.limit && !summary.swept && lock(&self.budget).allows(real.elapsed())
+        {
             let room = wanted.limit - jobs.len();
             let (more, latest) = self.claim_once(wanted, room, true).await?;
             jobs.extend(more);
             summary = latest;
         }
+        // More may have become due than is brought back at once.
         while jobs.len() < wanted.limit && summary.look_aside {
-            if self.bring_back(&summary).await? == 0 {
+            let room = wanted.limit - jobs.len();
+            let (more, latest) = self.claim_once(wanted, room, false).await?;
+            summary = latest;
+            if more.is_empty() {
                 break;
             }
-            let room = wanted.limit - jobs.len();
-            let sweep = lock(&self.budget).allows(real.elapsed());
-            let (more, latest) = self.claim_once(wanted, room, sweep).await?;
             jobs.extend(more);
-            summary = latest;
+        }
+        if jobs.len() < wanted.limit && !summary.look_aside {
+            lock(&self.lanes).brought_back(summary.now);
         }
         self.suspects.store(summary.suspects, Ordering::Relaxed);
         // Best first: by priority, then in the order of their lanes.
@@ -68,7 +69,7 @@ impl Postgres {
         }
         let worker = self.number_of(&wanted.worker).await?;
         let (kinds, queues) = (texts(&wanted.kinds), texts(&wanted.queues));
-        let asking = self.holdings.asking();
+        let asking = self.holdings.asking(&wanted.worker);
         let token = wanted.token.get();
         let rows = self
             .call(
@@ -103,15 +104,16 @@ impl Postgres {
         let (order, weighed, weights) = order(&wanted.order);
         let (capped, caps) = split(&wanted.caps);
         let turn = i64::try_from(self.turn.fetch_add(1, Ordering::Relaxed) & 0xffff).unwrap_or(0);
-        let (bounds, aside_after) = {
+        let may_begin_anew = lock(&self.budget).allows(Clock::system().elapsed());
+        let (bounds, aside_after, seen) = {
             let lanes = lock(&self.lanes);
             match sweep {
-                true => (Default::default(), Timestamp::UNIX_EPOCH),
-                false => (lanes.bounds(), lanes.aside_after()),
+                true => (Default::default(), Timestamp::UNIX_EPOCH, lanes.unsorted),
+                false => (lanes.bounds(), lanes.aside_after(), lanes.unsorted),
             }
         };
         let began = Clock::system().elapsed();
-        let asking = self.holdings.asking();
+        let asking = self.holdings.asking(&wanted.worker);
         let rows = self
             .call(
                 "claim",
@@ -128,6 +130,8 @@ impl Postgres {
                     (&caps, Type::INT4_ARRAY),
                     (&turn, Type::INT8),
                     (&sweep, Type::BOOL),
+                    (&may_begin_anew, Type::BOOL),
+                    (&seen, Type::INT8),
                     (&aside_after, Type::TIMESTAMPTZ),
                     (&bounds.queues, Type::TEXT_ARRAY),
                     (&bounds.kinds, Type::TEXT_ARRAY),
@@ -139,7 +143,7 @@ impl Postgres {
             .await?;
         let answer = self.keep(wanted, &rows)?;
         asking.answered();
-        if sweep {
+        if answer.1.swept {
             lock(&self.budget).spent(began, Clock::system().elapsed());
         }
         Ok(answer)
@@ -164,11 +168,14 @@ impl Postgres {
             now: Timestamp::UNIX_EPOCH,
             look_aside: false,
             suspects: true,
+            swept: false,
+            unsorted: None,
         });
         let since = self.clock.elapsed();
         self.flow
             .fetch_add(u64::try_from(leased.len()).unwrap_or(0), Ordering::Relaxed);
         let mut lanes = lock(&self.lanes);
+        lanes.unsorted = summary.unsorted.unwrap_or(lanes.unsorted);
         let mut jobs = Vec::with_capacity(leased.len());
         for one in leased {
             let job = one.job;
@@ -178,6 +185,7 @@ impl Postgres {
             self.holdings.add(
                 job.id,
                 Held {
+                    worker: wanted.worker.clone(),
                     token: job.token,
                     segment: job.segment,
                     place: one.place,
@@ -189,26 +197,6 @@ impl Postgres {
             jobs.push((one.ready_at, job));
         }
         Ok((jobs, summary))
-    }
-
-    /// Brings jobs whose time has come back into the ring; how many.
-    async fn bring_back(&self, summary: &Summary) -> Result<i32> {
-        let after = lock(&self.lanes).aside_after();
-        // Held jobs are looked for whenever there is time for it.
-        let everything = lock(&self.budget).allows(Clock::system().elapsed());
-        let values = [
-            (
-                &after as &(dyn tokio_postgres::types::ToSql + Sync),
-                Type::TIMESTAMPTZ,
-            ),
-            (&everything, Type::BOOL),
-        ];
-        let rows = self.call("bring_back", &values).await?;
-        let moved: i32 = rows.first().map_or(Ok(0), |row| row::get(row, 0))?;
-        if moved < BROUGHT_BACK {
-            lock(&self.lanes).brought_back(summary.now);
-        }
-        Ok(moved)
     }
 
     /// A time of the server's, by the clock of this process: whoever waits for it looks at this one.

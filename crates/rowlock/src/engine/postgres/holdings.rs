@@ -1,12 +1,12 @@
 //! What this process has claimed and not settled: where each row is, and since when.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::lock;
 use super::place::Place;
+use crate::claim::WorkerId;
 use crate::clock::Elapsed;
 use crate::job::{JobId, Name, Token};
 
@@ -15,6 +15,7 @@ const LONG: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Held {
+    pub(super) worker: WorkerId,
     pub(super) token: Token,
     pub(super) segment: Option<i16>,
     pub(super) place: Option<Place>,
@@ -26,29 +27,35 @@ pub(super) struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     jobs: Mutex<HashMap<JobId, Held>>,
-    doubt: AtomicBool,
+    doubt: Mutex<HashSet<WorkerId>>,
 }
 
 /// A claim under way. If its answer never arrives, the next heartbeat has to search for its rows.
-pub(super) struct Asking<'a>(&'a AtomicBool, bool);
+pub(super) struct Asking<'a> {
+    doubt: &'a Mutex<HashSet<WorkerId>>,
+    worker: Option<WorkerId>,
+}
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if !self.1 {
-            self.0.store(true, Ordering::Relaxed);
+        if let Some(worker) = self.worker.take() {
+            lock(self.doubt).insert(worker);
         }
     }
 }
 
 impl Asking<'_> {
     pub(super) fn answered(mut self) {
-        self.1 = true;
+        self.worker = None;
     }
 }
 
 impl Holdings {
-    pub(super) fn asking(&self) -> Asking<'_> {
-        Asking(&self.doubt, false)
+    pub(super) fn asking(&self, worker: &WorkerId) -> Asking<'_> {
+        Asking {
+            doubt: &self.doubt,
+            worker: Some(worker.clone()),
+        }
     }
 
     pub(super) fn add(&self, id: JobId, held: Held) {
@@ -70,35 +77,41 @@ impl Holdings {
         }
     }
 
-    /// Whether rows may lie about under our name that we don't hold.
-    pub(super) fn must_search(&self, held: &[Token]) -> bool {
+    /// Whether rows may lie about under a worker's name that it doesn't hold.
+    pub(super) fn must_search(&self, worker: &WorkerId, held: &[Token]) -> bool {
         let stray = lock(&self.jobs)
             .values()
-            .any(|job| !held.contains(&job.token));
-        self.doubt.swap(false, Ordering::Relaxed) || stray
+            .any(|job| job.worker == *worker && !held.contains(&job.token));
+        lock(&self.doubt).remove(worker) || stray
     }
 
     /// The search failed: it is still to be made.
-    pub(super) fn doubt(&self) {
-        self.doubt.store(true, Ordering::Relaxed);
+    pub(super) fn doubt(&self, worker: &WorkerId) {
+        lock(&self.doubt).insert(worker.clone());
     }
 
-    /// Only these tokens are still ours.
-    pub(super) fn keep(&self, held: &[Token]) {
-        lock(&self.jobs).retain(|_, job| held.contains(&job.token));
+    /// Only these tokens are still a worker's.
+    pub(super) fn keep(&self, worker: &WorkerId, held: &[Token]) {
+        lock(&self.jobs).retain(|_, job| job.worker != *worker || held.contains(&job.token));
     }
 
-    /// Jobs of kinds or queues that were stopped.
-    pub(super) fn stopped(&self, kinds: &[String], queues: &[String]) -> Vec<JobId> {
+    /// A worker's jobs of kinds or queues that were stopped.
+    pub(super) fn stopped(
+        &self,
+        worker: &WorkerId,
+        kinds: &[String],
+        queues: &[String],
+    ) -> Vec<(JobId, Token)> {
         if kinds.is_empty() && queues.is_empty() {
             return Vec::new();
         }
         let jobs = lock(&self.jobs);
         let stopped = jobs.iter().filter(|(_, job)| {
-            kinds.iter().any(|kind| kind == job.kind.as_str())
-                || queues.iter().any(|queue| queue == job.queue.as_str())
+            job.worker == *worker
+                && (kinds.iter().any(|kind| kind == job.kind.as_str())
+                    || queues.iter().any(|queue| queue == job.queue.as_str()))
         });
-        stopped.map(|(id, _)| *id).collect()
+        stopped.map(|(id, job)| (*id, job.token)).collect()
     }
 
     /// Jobs in the ring that have been running for long.

@@ -15,6 +15,8 @@ const YOUNG: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     bounds: HashMap<(Name, Name, i16), (Timestamp, JobId)>,
+    /// How many jobs had come back to places that claims had passed, at the last claim without bounds.
+    pub(super) unsorted: i64,
     /// Up to when jobs that were set aside have been brought back.
     aside_after: Option<Timestamp>,
 }

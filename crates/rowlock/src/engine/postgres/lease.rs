@@ -65,7 +65,7 @@ impl Postgres {
     pub(super) async fn beat(&self, worker: &WorkerId, held: &[Token]) -> Result<Heartbeat> {
         let number = self.number_of(worker).await?;
         let now = self.clock.elapsed();
-        let search = self.holdings.must_search(held) || self.may_search();
+        let search = self.holdings.must_search(worker, held) || self.may_search();
         let tokens: Vec<i64> = held.iter().map(|token| token.get()).collect();
         let values = [
             (
@@ -79,12 +79,12 @@ impl Postgres {
             Ok(rows) => rows,
             Err(why) => {
                 if search {
-                    self.holdings.doubt();
+                    self.holdings.doubt(worker);
                 }
                 return Err(why);
             }
         };
-        self.holdings.keep(held);
+        self.holdings.keep(worker, held);
         let (mut answer, mut kinds, mut queues) = (Heartbeat::default(), Vec::new(), Vec::new());
         for row in &rows {
             let (what, name, id): (String, Option<String>, Option<i64>) =
@@ -96,9 +96,32 @@ impl Postgres {
                 _ => queues.extend(name),
             }
         }
-        answer.stopped = self.holdings.stopped(&kinds, &queues);
+        answer.stopped = self
+            .still_held(self.holdings.stopped(worker, &kinds, &queues))
+            .await?;
+        // A job that ends needn't go back.
+        answer
+            .stopped
+            .retain(|id| !answer.cancel_requested.contains(id));
         self.set_slow_aside(now).await?;
         Ok(answer)
+    }
+
+    /// Those that nobody has settled in another way.
+    async fn still_held(&self, held: Vec<(JobId, Token)>) -> Result<Vec<JobId>> {
+        if held.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (ids, tokens) = columns(&held);
+        let values = [
+            (
+                &ids as &(dyn tokio_postgres::types::ToSql + Sync),
+                Type::INT8_ARRAY,
+            ),
+            (&tokens, Type::INT8_ARRAY),
+        ];
+        let rows = self.query(sql!("heartbeat_held"), &values).await?;
+        rows.iter().map(|row| get(row, 0).map(JobId)).collect()
     }
 
     /// Takes what runs for long out of the ring.
@@ -107,8 +130,7 @@ impl Postgres {
         if slow.is_empty() {
             return Ok(());
         }
-        let ids: Vec<i64> = slow.iter().map(|(id, _)| id.0).collect();
-        let tokens: Vec<i64> = slow.iter().map(|(_, token)| token.get()).collect();
+        let (ids, tokens) = columns(&slow);
         let values = [
             (
                 &ids as &(dyn tokio_postgres::types::ToSql + Sync),
@@ -128,6 +150,7 @@ impl Postgres {
             other => other?,
         };
         self.call("leave", &[(&number, Type::INT8)]).await?;
+        self.holdings.keep(worker, &[]);
         lock(&self.workers).remove(worker);
         Ok(())
     }
@@ -240,6 +263,10 @@ impl Postgres {
         }
         due
     }
+}
+
+fn columns(held: &[(JobId, Token)]) -> (Vec<i64>, Vec<i64>) {
+    held.iter().map(|(id, token)| (id.0, token.get())).unzip()
 }
 
 /// A worker as it was found.

@@ -79,6 +79,8 @@ pub(super) struct Summary {
     pub(super) now: Timestamp,
     pub(super) look_aside: bool,
     pub(super) suspects: bool,
+    pub(super) swept: bool,
+    pub(super) unsorted: Option<i64>,
 }
 
 pub(super) enum Claimed {
@@ -93,6 +95,8 @@ pub(super) fn claimed(row: &Row, token: Token) -> Result<Claimed> {
             now: time(row, 10)?.unwrap_or_default(),
             look_aside: get::<Option<bool>>(row, 14)?.unwrap_or(false),
             suspects: get::<Option<i32>>(row, 8)? != Some(0),
+            swept: get::<Option<i16>>(row, 6)? == Some(1),
+            unsorted: get(row, 16)?,
         }));
     };
     Ok(Claimed::Leased(Box::new(Leased {

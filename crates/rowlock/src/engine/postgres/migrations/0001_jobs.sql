@@ -155,6 +155,8 @@ CREATE SEQUENCE rowlock.job_id;
 -- Sequences, because a row that is updated all the time rots under an old snapshot.
 -- The current segment: generation * 8 + segment. Nothing's correctness reads it.
 CREATE SEQUENCE rowlock.ring MINVALUE 0 START 0;
+-- Counts jobs that came back to a place that claims may have passed: the next one begins anew.
+CREATE SEQUENCE rowlock.unsorted MINVALUE 0 START 0;
 -- 1 while somebody sleeps who wants to be woken.
 CREATE SEQUENCE rowlock.bell MINVALUE 0 START 0;
 

@@ -3,13 +3,14 @@
 CREATE FUNCTION rowlock.claim(
     to_worker bigint, with_token bigint, most integer, of_kinds text[], of_queues text[], queue_order text,
     weighed text[], weights integer[], capped text[], caps integer[], turn bigint, without_bounds boolean,
-    aside_after timestamptz, bound_queues text[], bound_kinds text[], bound_priorities smallint[], bound_times timestamptz[], bound_ids bigint[])
+    may_begin_anew boolean, seen_unsorted bigint, aside_after timestamptz, bound_queues text[], bound_kinds text[], bound_priorities smallint[], bound_times timestamptz[], bound_ids bigint[])
 RETURNS SETOF rowlock.claimed LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 #variable_conflict use_variable
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
+    unsorted CONSTANT bigint := (SELECT last_value FROM rowlock.unsorted);
     current CONSTANT integer := (SELECT last_value % 8 FROM rowlock.ring);
     segments integer[] := '{}';
     segment integer;
@@ -33,8 +34,16 @@ DECLARE
     stopped_queues text[];
     first record;
 BEGIN
+    without_bounds := without_bounds OR (may_begin_anew AND unsorted <> seen_unsorted);
     IF NOT rowlock.worker_lives(to_worker) THEN
         RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
+    END IF;
+    -- What has become due is in the ring before anybody is served.
+    IF EXISTS (SELECT 1 FROM rowlock.aside AS a
+               WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect
+                 AND a.ready_at >= aside_after AND a.ready_at <= now)
+        OR (without_bounds AND EXISTS (SELECT 1 FROM rowlock.aside AS a WHERE a.held)) THEN
+        PERFORM rowlock.bring_back(aside_after, without_bounds);
     END IF;
     -- Oldest first, as far as the pointer knows. Every segment that isn't empty is looked at.
     FOR segment IN SELECT (current + n) % 4 FROM generate_series(1, 4) AS n LOOP
@@ -139,15 +148,15 @@ BEGIN
         FROM (SELECT a.ready_at, a.kind, a.queue FROM rowlock.aside AS a
               WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect AND a.ready_at >= aside_after
               ORDER BY a.ready_at LIMIT 100) AS a;
-        look_aside := coalesce(first.due <= now, false)
-            OR (without_bounds AND EXISTS (SELECT 1 FROM rowlock.aside AS a WHERE a.held));
+        look_aside := coalesce(first.due <= now, false);
         next_due := least(next_due, coalesce(first.wanted, CASE WHEN first.seen = 100 THEN first.latest END));
         -- Whoever goes to sleep puts the sign up.
         IF taken = 0 AND (SELECT last_value FROM rowlock.bell) = 0 THEN
             PERFORM setval('rowlock.bell', 1);
         END IF;
     END IF;
-    RETURN QUERY SELECT NULL::smallint, NULL::tid, next_due, NULL::bigint, NULL, NULL, NULL::smallint, NULL,
+    RETURN QUERY SELECT NULL::smallint, NULL::tid, next_due, NULL::bigint, NULL, NULL, without_bounds::integer::smallint, NULL,
         (SELECT count(*)::integer FROM (SELECT 1 FROM rowlock.aside AS a WHERE a.suspect AND a.token IS NULL LIMIT 1) AS s),
-        NULL::integer, now, NULL, NULL::text[], NULL, look_aside, NULL, NULL::bigint;
+        NULL::integer, now, NULL, NULL::text[], NULL, look_aside, NULL,
+        CASE WHEN without_bounds THEN unsorted ELSE seen_unsorted END;
 END $$

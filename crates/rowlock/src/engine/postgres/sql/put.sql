@@ -9,6 +9,9 @@ BEGIN
     EXECUTE format('INSERT INTO rowlock.job_%s SELECT * FROM unnest($1) AS job
                     WHERE NOT job.held AND NOT job.suspect AND job.ready_at <= $2 + interval ''1 min''',
                    (SELECT last_value % 8 FROM rowlock.ring)) USING jobs, now;
+    IF EXISTS (SELECT 1 FROM unnest(jobs) AS job WHERE job.ready_at < now - interval '25 ms') THEN
+        PERFORM nextval('rowlock.unsorted');
+    END IF;
     INSERT INTO rowlock.lane
     SELECT DISTINCT job.queue, job.kind, job.priority FROM unnest(jobs) AS job
     WHERE NOT EXISTS (SELECT 1 FROM rowlock.lane AS l

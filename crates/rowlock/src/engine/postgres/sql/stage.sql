@@ -11,6 +11,7 @@ DECLARE
     answer record;
     holder bigint;
     rings boolean := false;
+    late boolean := false;
 BEGIN
     SELECT last_value % 8 INTO segment FROM rowlock.ring;
     FOR answer IN EXECUTE format('SELECT * FROM rowlock.stage_%s($1)', segment) USING list LOOP
@@ -31,8 +32,12 @@ BEGIN
             END IF;
         END IF;
         rings := rings OR status = 'queued';
+        late := late OR answer.late;
         RETURN NEXT;
     END LOOP;
+    IF late THEN
+        PERFORM nextval('rowlock.unsorted');
+    END IF;
     -- Whoever rings takes the sign down: one notification for all who sleep.
     IF rings AND (SELECT last_value FROM rowlock.bell) = 1 THEN
         PERFORM setval('rowlock.bell', 0);

@@ -2,7 +2,7 @@
 -- moves: stage none -> pending
 -- differs: one function for each segment, so that only the one that is written is locked
 CREATE FUNCTION rowlock.stage_{s}(jobs json)
-RETURNS TABLE (n bigint, id bigint, status text, kind text, unique_key text, problem text)
+RETURNS TABLE (n bigint, id bigint, status text, kind text, unique_key text, late boolean, problem text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -85,6 +85,6 @@ BEGIN
            CASE WHEN r.id IS NULL THEN 'rejected'
                 WHEN r.unique_key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM taken WHERE taken.id = r.id) THEN 'duplicate'
                 WHEN r.waits THEN 'held' ELSE 'queued' END,
-           r.kind, r.unique_key, r.broken
+           r.kind, r.unique_key, r.ready_at < now - interval '25 ms', r.broken
     FROM resolved AS r ORDER BY r.n;
 END $$
