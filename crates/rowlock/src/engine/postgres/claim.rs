@@ -11,7 +11,7 @@ use super::holdings::Held;
 use super::row::{self, Summary};
 use super::{Postgres, lock};
 use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder};
-use crate::clock::{self, Clock};
+use crate::clock;
 use crate::error::Result;
 use crate::job::Name;
 
@@ -24,15 +24,16 @@ const LISTENING_REST: Duration = Duration::from_secs(3);
 
 impl Postgres {
     pub(super) async fn claim_ordinary(&self, wanted: &Claim) -> Result<Claimed> {
-        let real = Clock::system();
-        let now = real.elapsed();
+        let now = self.clock.elapsed();
         let sweep = {
             let mut budget = lock(&self.budget);
             budget.allows(now) && (budget.is_due(now) || self.listener.empty_answers() > 0)
         };
         let (mut jobs, mut summary) = self.claim_once(wanted, wanted.limit, sweep).await?;
         // Short of jobs: what the bounds hid, or what was set aside, may be due.
-        if jobs.len() < wanted.limit && !summary.swept && lock(&self.budget).allows(real.elapsed())
+        if jobs.len() < wanted.limit
+            && !summary.swept
+            && lock(&self.budget).allows(self.clock.elapsed())
         {
             let room = wanted.limit - jobs.len();
             let (more, latest) = self.claim_once(wanted, room, true).await?;
@@ -104,7 +105,7 @@ impl Postgres {
         let (order, weighed, weights) = order(&wanted.order);
         let (capped, caps) = split(&wanted.caps);
         let turn = i64::try_from(self.turn.fetch_add(1, Ordering::Relaxed) & 0xffff).unwrap_or(0);
-        let may_begin_anew = lock(&self.budget).allows(Clock::system().elapsed());
+        let may_begin_anew = lock(&self.budget).allows(self.clock.elapsed());
         let (bounds, aside_after, seen) = {
             let lanes = lock(&self.lanes);
             match sweep {
@@ -112,7 +113,7 @@ impl Postgres {
                 false => (lanes.bounds(), lanes.aside_after(), lanes.unsorted),
             }
         };
-        let began = Clock::system().elapsed();
+        let began = self.clock.elapsed();
         let asking = self.holdings.asking(&wanted.worker);
         let rows = self
             .call(
@@ -144,7 +145,7 @@ impl Postgres {
         let answer = self.keep(wanted, &rows)?;
         asking.answered();
         if answer.1.swept {
-            lock(&self.budget).spent(began, Clock::system().elapsed());
+            lock(&self.budget).spent(began, self.clock.elapsed());
         }
         Ok(answer)
     }

@@ -105,7 +105,6 @@ BEGIN
                 FOREACH segment IN ARRAY segments LOOP
                     room := least(most - taken, level.share - of_queue,
                                   level.cap - coalesce((per_queue ->> level.queue)::integer, 0));
-                    more := more OR level.share <= of_queue;
                     EXIT WHEN room <= 0;
                     quota := CASE pass WHEN 1 THEN ceil(room::numeric / cardinality(level.kinds)) ELSE room END;
                     CASE segment
@@ -117,6 +116,7 @@ BEGIN
                     GET DIAGNOSTICS got = ROW_COUNT;
                     taken := taken + got;
                     of_queue := of_queue + got;
+                    more := more OR of_queue >= level.share;
                     IF level.cap IS NOT NULL AND got > 0 THEN
                         per_queue := per_queue || jsonb_build_object(level.queue, coalesce((per_queue ->> level.queue)::integer, 0) + got);
                     END IF;
