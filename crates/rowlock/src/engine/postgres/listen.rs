@@ -11,6 +11,7 @@ use super::connect::Address;
 use super::statements::sql;
 use crate::clock::Clock;
 use crate::engine::Bell;
+use crate::error::Result;
 use crate::job::Token;
 
 /// Whether notifications arrive, and how many answers in a row were empty.
@@ -119,4 +120,20 @@ async fn listen(address: &Address, bell: &Bell, alive: &AtomicBool) -> bool {
         () = attend => {}
     }
     alive.load(Ordering::Relaxed)
+}
+
+/// Whether notifications arrive over this address. It takes two seconds to be sure that they don't.
+///
+/// # Errors
+/// [`Error::Unreachable`](crate::Error::Unreachable) without a server.
+pub async fn notifications_arrive(address: &Address) -> Result<bool> {
+    let io = super::io::Io::start()?;
+    // Silence from a server that isn't there says nothing.
+    drop(super::connect::connect(address, &io).await?);
+    let (bell, alive) = (Bell::default(), AtomicBool::new(false));
+    let mut heard = bell.listen();
+    Ok(tokio::select! {
+        worked = listen(address, &bell, &alive) => worked,
+        () = heard.next() => true,
+    })
 }
