@@ -7,7 +7,9 @@ FROM (SELECT n, format('rowlock.job_%s', n)::regclass AS relation,
 JOIN pg_locks AS l ON l.locktype = 'relation' AND l.relation = segment.relation AND l.granted
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
-LEFT JOIN pg_prepared_xacts AS p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction
+LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid'
+    AND x.virtualtransaction = l.virtualtransaction
+LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
 WHERE segment.bytes > 0 AND segment.n <> (SELECT last_value % 8 FROM rowlock.ring)
   AND l.pid IS DISTINCT FROM pg_backend_pid()
 GROUP BY segment.n, segment.bytes, l.pid, p.gid, p.prepared
