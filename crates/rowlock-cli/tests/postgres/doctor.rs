@@ -164,6 +164,16 @@ fn sequences_that_did_not_come_along_with_a_copy_are_found() {
 }
 
 #[test]
+fn a_worker_that_starts_sets_sequences_right() {
+    let store = well();
+    store.ok(&["enqueue", "echo", "--in", "1h"]);
+    store.sql("SELECT setval('rowlock.job_id', 1, false)");
+    store.ok(&["work", "--once", "--quiet"]);
+    assert_eq!(doctor(&store, &[]).0, Some(0));
+    assert_eq!(store.json(&["enqueue", "echo", "--json"])["id"], 2);
+}
+
+#[test]
 fn another_isolation_by_default_is_found() {
     let store = well();
     let options = "options=-c%20default_transaction_isolation%3Dserializable";
