@@ -34,9 +34,9 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The owner is whoever ran `migrate up`. Roles that are missing are made, without a login; a login gets
-in with GRANT rowlock_worker TO login. It may be run again, and has to be after a migration. The
-guard's rights can be granted by a superuser only, as a rule; others go without them and say so.
+The owner is whoever ran `migrate up`. Roles that are missing are made, without a login; a login
+gets in with GRANT rowlock_worker TO login. It may be run again, and has to be after a migration.
+The guard's rights can be granted by a superuser only, as a rule; without one it says so.
 
 Examples:
   rowlock migrate roles --url postgres://localhost/app | less

@@ -136,6 +136,28 @@ fn get(address: &str, path: &str) -> String {
 }
 
 #[test]
+fn the_library_opens_either_engine_by_its_url() {
+    use rowlock::{NewJob, Rowlock};
+
+    let store = Store::new(ECHO);
+    store
+        .place
+        .ok(&["enqueue", "echo", "--url", "sqlite:jobs.db"]);
+    let file = format!("sqlite:{}", store.place.path("jobs.db").display());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        for (url, name, id) in [(file.as_str(), "sqlite", 2), (store.url(), "postgres", 1)] {
+            let rowlock = Rowlock::connect(url).await.unwrap();
+            assert_eq!(rowlock.engine().capabilities().name, name);
+            let queued = rowlock.enqueue(&NewJob::new("echo").unwrap()).await;
+            assert_eq!(queued.unwrap().id.map(|id| id.0), Some(id));
+        }
+    });
+    let refused = Rowlock::open(store.url()).unwrap_err().to_string();
+    assert!(refused.contains("Rowlock::connect(url).await"), "{refused}");
+}
+
+#[test]
 fn nothing_is_made_before_migrate_up_and_every_verb_says_so() {
     let store = Store::empty(ECHO);
     for verb in [
