@@ -113,8 +113,9 @@ async fn drift(rowlock: &Rowlock) -> Result<Vec<String>> {
 /// Prints every migration; a flag alone says for which engine, so a broken configuration doesn't matter.
 pub fn sql_of(global: &Global, json: bool) -> Result<u8> {
     let store = match parse(global.url.as_deref().unwrap_or_default())? {
-        Store::Postgres(address) => {
-            Store::Postgres(address.schema(global.schema.clone().unwrap_or_default()))
+        Store::Postgres(mut address) => {
+            address.schema = global.schema.clone().unwrap_or_default();
+            Store::Postgres(address)
         }
         file => file,
     };

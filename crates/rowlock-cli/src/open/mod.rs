@@ -142,7 +142,10 @@ fn in_schema(store: Store, global: &Global, config: &Config) -> Result<Store> {
         (None, None) => None,
     };
     match (store, named) {
-        (Store::Postgres(address), Some(schema)) => Ok(Store::Postgres(address.schema(schema))),
+        (Store::Postgres(mut address), Some(schema)) => {
+            address.schema = schema;
+            Ok(Store::Postgres(address))
+        }
         (Store::Sqlite(_), Some(_)) if global.schema.is_some() || global.url.is_none() => {
             Err(exit::with(
                 exit::USAGE,

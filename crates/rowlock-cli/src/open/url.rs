@@ -11,7 +11,7 @@ use crate::{exit, show};
 #[derive(Debug, Clone)]
 pub enum Store {
     Sqlite(sqlite::Address),
-    Postgres(postgres::Address),
+    Postgres(Box<postgres::Address>),
 }
 
 impl Store {
@@ -50,7 +50,7 @@ pub fn parse(url: &str) -> Result<Store> {
     const FORMS: &str = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
     match url.split_once(':') {
         Some(("sqlite", _)) => Ok(Store::Sqlite(sqlite::Address::parse(url)?)),
-        _ if is_postgres(url) => Ok(Store::Postgres(postgres::Address::parse(url)?)),
+        _ if is_postgres(url) => Ok(Store::Postgres(Box::new(postgres::Address::parse(url)?))),
         Some((scheme, _)) if scheme.len() > 1 => Err(exit::with(
             exit::USAGE,
             format!(

@@ -45,8 +45,7 @@ impl Home {
             Store::Sqlite(address) => drop(sqlite::migrate_up(address, &Clock::system())?),
             Store::Postgres(address) => {
                 let random = Token::random()?.get().unsigned_abs();
-                let schema = Schema::new(&format!("rowlock_demo_{random:x}"))?;
-                *address = address.clone().schema(schema);
+                address.schema = Schema::new(&format!("rowlock_demo_{random:x}"))?;
                 postgres::migrate_up(address).await?;
             }
         }
@@ -76,7 +75,7 @@ impl Home {
             Store::Sqlite(_) => Ok(Rowlock::open(&self.url)?),
             Store::Postgres(address) => {
                 let clock = Clock::system();
-                let engine = Postgres::open(address.clone(), clock.clone()).await?;
+                let engine = Postgres::open((**address).clone(), clock.clone()).await?;
                 Ok(Rowlock::with(engine, clock))
             }
         }
