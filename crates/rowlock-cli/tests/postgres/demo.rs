@@ -67,3 +67,27 @@ fn the_users_own_store_is_not_touched() {
     assert_eq!(stats["pending"], 1, "{stats}");
     assert_eq!(stats["completed"], 0, "{stats}");
 }
+
+#[cfg(feature = "test-hooks")]
+#[test]
+fn a_fence_that_was_taken_out_is_noticed() {
+    const FENCELESS: &str = r#"
+about = "a settle matches the job but not the claim's token"
+caught_by = []
+[[edit]]
+engine = "postgres"
+statement = "settle_finish"
+find = "job.token IS NOT DISTINCT FROM done.token"
+put = "true"
+"#;
+    let (store, elsewhere) = (Store::empty(""), crate::place::Place::new());
+    elsewhere.write("mutant.toml", FENCELESS);
+    let flags = ["--jobs", "400", "--kills", "16", "--seed", "7"];
+    let mut command = demo(&store, &flags);
+    command.env("ROWLOCK_MUTANT", elsewhere.path("mutant.toml"));
+    let finished = checked(&flags, Process::run(&mut command, ""));
+    assert_eq!(finished.code, Some(6), "{finished:?}");
+    let said = "answers of workers that had been given up were accepted";
+    assert!(finished.stderr.contains(said), "{finished:?}");
+    nothing_is_left(&store);
+}
