@@ -160,9 +160,14 @@ fn a_store_that_can_not_be_used_is_exit_2_4_or_5_and_says_what_to_do() {
         &place,
         &[
             (
-                &["stats", "--url", "postgres://me:secret@host/db"],
+                &["stats", "--url", "mysql://me:secret@host/db"],
                 2,
-                "postgres: is not a store",
+                "mysql: is not a store",
+            ),
+            (
+                &["migrate", "roles", "--url", "sqlite:app.db"],
+                2,
+                "a SQLite file has no roles",
             ),
             (&["stats", "--url", "redis://host"], 2, "sqlite:PATH"),
             (&["stats", "--url", "rowlock.db"], 2, "sqlite:PATH"),
@@ -244,7 +249,7 @@ fn a_store_that_can_not_be_used_is_exit_2_4_or_5_and_says_what_to_do() {
     assert!(!place.path("nope.db").exists());
     assert!(
         !place
-            .run(&["stats", "--url", "postgres://me:secret@host/db"])
+            .run(&["stats", "--url", "mysql://me:secret@host/db"])
             .stderr
             .contains("secret")
     );

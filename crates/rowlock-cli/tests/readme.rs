@@ -2,7 +2,8 @@
 //!
 //! A line that begins with `$ ` is run, what follows it is its stdout. `dev` runs in the background
 //! until the next heading; after an enqueue its worker's log says when the job is settled. `cat` of
-//! a file that isn't there writes that file: it stands for the reader's editor.
+//! a file that isn't there writes that file: it stands for the reader's editor. The reader's PostgreSQL
+//! is one of our own.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -13,9 +14,11 @@
 mod place;
 
 use place::Place;
-use rowlock_testbed::{Process, repository};
+use rowlock_testbed::{Postgres, Process, repository};
 
 const DEV: &str = "cargo run --release -- dev";
+/// What the page calls the reader's database.
+const SERVER: &str = "postgres://localhost/app";
 
 /// A command with the output it should have.
 struct Step {
@@ -88,6 +91,12 @@ fn masked_after(line: &str, words: &str) -> String {
     }
 }
 
+/// Our own server, by the reader's name for it.
+fn as_shown(text: &str, url: &str) -> String {
+    let anonymous = url.replace("postgres@", "");
+    text.replace(url, SERVER).replace(&anonymous, SERVER)
+}
+
 fn bash(place: &Place, line: &str) -> rowlock_testbed::Finished {
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_rowlock"));
     let old = std::env::var("PATH").unwrap_or_default();
@@ -97,6 +106,7 @@ fn bash(place: &Place, line: &str) -> rowlock_testbed::Finished {
     shell
         .env("PATH", path)
         .env_remove("ROWLOCK_URL")
+        .env_remove("ROWLOCK_SCHEMA")
         .env_remove("ROWLOCK_CONFIG");
     Process::run(&mut shell, "")
 }
@@ -112,6 +122,7 @@ fn end(dev: Option<Process>) {
 fn every_console_block_of_the_readme_does_what_it_shows() {
     let text = std::fs::read_to_string(repository().join("README.md")).unwrap();
     let place = Place::new();
+    let database = Postgres::shared().database_from(None);
     let mut dev: Option<Process> = None;
     let mut ran = 0;
     for part in parts(&text) {
@@ -135,7 +146,8 @@ fn every_console_block_of_the_readme_does_what_it_shows() {
             place.write(file, &output);
             continue;
         }
-        let finished = bash(&place, &command);
+        let mut finished = bash(&place, &command.replace(SERVER, database.url()));
+        finished.stdout = as_shown(&finished.stdout, database.url());
         assert_eq!(finished.code, Some(0), "{command}: {finished:?}");
         assert_eq!(
             masked(&finished.stdout),

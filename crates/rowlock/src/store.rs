@@ -28,11 +28,28 @@ impl std::fmt::Debug for Rowlock {
 }
 
 impl Rowlock {
-    /// Opens the store at a URL; its schema must be up to date.
+    /// Opens the store at a URL, of either engine; its schema must be up to date.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a URL of no engine, [`Error::Schema`] and [`Error::Unreachable`] as
     /// the engine finds it.
+    pub async fn connect(url: &str) -> Result<Self> {
+        #[cfg(feature = "postgres")]
+        if is_postgres(url) {
+            use crate::engine::postgres::{Address, Postgres};
+            let clock = Clock::system();
+            let engine = Postgres::open(Address::parse(url)?, clock.clone()).await?;
+            return Ok(Self::with(engine, clock));
+        }
+        Self::open(url)
+    }
+
+    /// Opens the SQLite store at a URL; its schema must be up to date. A server has to be waited for:
+    /// see [`Rowlock::connect`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a URL of another engine or of none, [`Error::Schema`] and
+    /// [`Error::Unreachable`] as the engine finds it.
     pub fn open(url: &str) -> Result<Self> {
         #[cfg(feature = "sqlite")]
         if url.starts_with("sqlite:") {
@@ -41,9 +58,18 @@ impl Rowlock {
             let engine = Sqlite::open(Address::parse(url)?, clock.clone())?;
             return Ok(Self::with(engine, clock));
         }
-        Err(Error::invalid(format!(
-            "{url:?} is not a store this version knows: write sqlite:PATH"
-        )))
+        // The URL of another store may have a password in it: no more than its scheme is repeated.
+        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        Err(Error::invalid(match is_postgres(url) {
+            true if cfg!(feature = "postgres") => {
+                "a PostgreSQL server has to be waited for: use Rowlock::connect(url).await"
+                    .to_owned()
+            }
+            true => "PostgreSQL needs the feature `postgres` of the crate rowlock".to_owned(),
+            false => format!(
+                "{scheme:?} is not a store this version knows: write sqlite:PATH or postgres://..."
+            ),
+        }))
     }
 
     /// A store with an engine and a clock of the caller's choice.
@@ -91,5 +117,26 @@ impl Rowlock {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres:") || url.starts_with("postgresql:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_is_refused_is_not_repeated() {
+        for (url, word) in [
+            ("postgres://ada:hunter2@db/app", "ostgre"),
+            ("mysql://ada:hunter2@db/app", "\"mysql\""),
+            ("hunter2", "sqlite:PATH"),
+        ] {
+            let why = Rowlock::open(url).unwrap_err().to_string();
+            assert!(why.contains(word) && !why.contains("hunter2"), "{why}");
+        }
     }
 }

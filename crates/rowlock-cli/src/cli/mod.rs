@@ -1,7 +1,9 @@
 //! What can be typed.
 
+mod migrate;
 mod proof;
 
+pub use migrate::{Migrate, Roles};
 pub use proof::{Bench, BenchSqlite, Crash, Demo, Verify};
 
 use std::net::SocketAddr;
@@ -11,6 +13,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
+use rowlock::engine::postgres::Schema;
 use rowlock::job::{UniqueUntil, parse_duration};
 use rowlock::{JobId, JobState, Name};
 
@@ -21,7 +24,7 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 not our database or another schema, 6 findings of doctor, verify or demo crash, or a
+5 no tables of ours or another schema, 6 findings of doctor, verify or demo crash, or a
 missed goal of bench, 7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
@@ -38,10 +41,21 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub struct Global {
-    /// Where the jobs are: sqlite:PATH, or sqlite:PATH?synchronous=normal [default: the
-    /// configuration's url, else sqlite:rowlock.db]
+    /// Where the jobs are: sqlite:PATH, sqlite:PATH?synchronous=normal, or
+    /// postgres://USER@HOST/DATABASE [default: the configuration's url, else sqlite:rowlock.db]
     #[arg(long, global = true, env = "ROWLOCK_URL", hide_env_values = true)]
     pub url: Option<String>,
+    /// The schema that has the tables, in PostgreSQL [default: the configuration's schema, else
+    /// rowlock]
+    #[arg(
+        long,
+        global = true,
+        env = "ROWLOCK_SCHEMA",
+        hide_env_values = true,
+        value_name = "NAME",
+        value_parser = schema
+    )]
+    pub schema: Option<Schema>,
     /// The configuration [default: rowlock.toml in this folder, if it is there]
     #[arg(
         long,
@@ -137,7 +151,8 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The store is made if it isn't there; the handlers of rowlock.toml run too. Payloads of the demo kinds:
+A SQLite file is made if it isn't there; in PostgreSQL, `migrate up` comes first. The handlers of
+rowlock.toml run too. Payloads of the demo kinds:
   echo   anything: it is written to stdout
   sleep  {\"for\":\"2s\"}
   flaky  {\"failures\":2}   fails twice, a second apart, then succeeds
@@ -161,24 +176,6 @@ pub struct Volume {
     /// Log warnings and errors only
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Migrate {
-    /// Bring the tables up to date, in a new file or beside an application's own tables
-    #[command(after_help = "\
-All tables begin with rowlock_. In an application's own file nothing else changes but the journal
-mode, which becomes WAL; user_version and application_id stay.
-
-Example:
-  rowlock migrate up --url sqlite:app.db")]
-    Up,
-    /// Say which schema the database has and which one this rowlock needs
-    #[command(after_help = "Example:\n  rowlock migrate status --json")]
-    Status,
-    /// Print the statements of every migration
-    #[command(after_help = "Example:\n  rowlock migrate sql > rowlock.sql")]
-    Sql,
 }
 
 #[derive(Debug, Args)]
@@ -409,6 +406,10 @@ impl When {
             Self::Ago(time) => now.saturating_sub(time).unwrap_or(Timestamp::MIN),
         }
     }
+}
+
+fn schema(text: &str) -> Result<Schema, String> {
+    Schema::new(text).map_err(|why| why.to_string())
 }
 
 fn when(text: &str) -> Result<When, String> {

@@ -12,13 +12,16 @@ pub enum Demo {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Half of the faults kill a worker process (SIGKILL), half stop it until others have taken over and then
-wake it: its late answers must be refused. A fault counts only if it hit a running job. At the end
-`rowlock verify` looks at both logs and the store. Exit code 0 only if nothing is lost, 6 if an
+Half of the faults kill a worker process (SIGKILL), half stop it until others have taken over and
+then wake it: its late answers must be refused. A fault counts only if it hit a running job. At the
+end `rowlock verify` looks at both logs and the store. Exit code 0 only if nothing is lost, 6 if an
 invariant is broken.
+With --url postgres://... it happens in that database, in a schema rowlock_demo_... of its own that
+is dropped at the end; otherwise in a temporary SQLite file.
 
-Example:
-  rowlock demo crash --jobs 1000 --kills 25")]
+Examples:
+  rowlock demo crash --jobs 1000 --kills 25
+  rowlock demo crash --url postgres://localhost/app")]
 pub struct Crash {
     /// How many jobs
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]

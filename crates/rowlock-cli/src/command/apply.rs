@@ -15,7 +15,7 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
         ));
     };
     let kinds = setup.config.kinds()?;
-    let rowlock = setup.open(Access::Write)?;
+    let rowlock = setup.open(Access::Write).await?;
     if kinds.is_empty() {
         out::warn(&format!(
             "{} has no [handlers.NAME], so there was nothing to apply",

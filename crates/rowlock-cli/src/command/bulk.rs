@@ -37,7 +37,7 @@ pub async fn run(setup: &Setup, what: &Enqueue, json: bool) -> Result<u8> {
     let mut lines = Lines::open(from)?;
     let declared = setup.config.kinds()?;
     let told = what.told.as_ref().map(Told::open).transpose()?;
-    let rowlock = setup.open(Access::Write)?;
+    let rowlock = setup.open(Access::Write).await?;
     let mut load = Load {
         known: Known::of(&rowlock, declared.clone()).await?,
         declared,

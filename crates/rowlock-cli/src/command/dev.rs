@@ -19,7 +19,7 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878
 
 pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let configured = setup.config.runners()?;
-    let (rowlock, created) = setup.open_quietly(Access::Write)?;
+    let (rowlock, created) = setup.open_quietly(Access::Write).await?;
     if setup.file.is_some() {
         rowlock.operate().apply(&setup.config.kinds()?).await?;
     }

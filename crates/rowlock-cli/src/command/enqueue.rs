@@ -20,7 +20,7 @@ pub async fn run(setup: &Setup, what: Enqueue, json: bool) -> Result<u8> {
     // Everything is checked before the store is touched, or even made.
     let job = new_job(&name, &what, &declared, &setup.config)?;
     let told = what.told.as_ref().map(Told::open).transpose()?;
-    let rowlock = setup.open(Access::Write)?;
+    let rowlock = setup.open(Access::Write).await?;
     let known = Known::of(&rowlock, declared).await?;
     if !known.has(&name) {
         if what.known {

@@ -68,7 +68,7 @@ pub async fn run(setup: &Setup, action: Action, change: &Change, json: bool) -> 
         ));
     }
     let told = change.told.as_ref().map(Told::open).transpose()?;
-    let rowlock = setup.open(Access::Write)?;
+    let rowlock = setup.open(Access::Write).await?;
     let mut tally = Tally {
         told,
         ..Tally::default()

@@ -15,7 +15,7 @@ const PAGE: u32 = 50;
 const CHUNK: usize = 1_000;
 
 pub async fn run(setup: &Setup, which: &Which, json: bool) -> Result<u8> {
-    let rowlock = setup.open(Access::Read)?;
+    let rowlock = setup.open(Access::Read).await?;
     let now = rowlock.clock().now();
     if !which.ids.is_empty() {
         let mut found = Vec::new();

@@ -11,7 +11,7 @@ use crate::{exit, out, show};
 const EXCERPT: usize = 1_000;
 
 pub async fn run(setup: &Setup, id: JobId, json: bool) -> Result<u8> {
-    let rowlock = setup.open(Access::Read)?;
+    let rowlock = setup.open(Access::Read).await?;
     let Some(job) = rowlock.operate().job(id).await? else {
         return Err(exit::with(exit::NOT_FOUND, not_found(id)));
     };

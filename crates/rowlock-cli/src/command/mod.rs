@@ -22,7 +22,7 @@ mod work;
 
 use anyhow::Result;
 
-use crate::cli::{Cli, Demo, Verb};
+use crate::cli::{Cli, Demo, Migrate, Verb};
 use crate::open::Setup;
 
 /// Does what was typed.
@@ -32,11 +32,13 @@ pub async fn run(cli: Cli) -> Result<u8> {
     // These need no store, so a broken configuration doesn't stop them.
     match &verb {
         Verb::Init => return init::run(&global),
-        Verb::Migrate(crate::cli::Migrate::Sql) => return migrate::sql(json),
+        Verb::Migrate(Migrate::Sql) if global.url.is_some() && global.config.is_none() => {
+            return migrate::sql_of(&global, json);
+        }
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Man { dir } => return man::run(dir.as_deref()),
         // It has a store of its own, and never touches the user's.
-        Verb::Demo(Demo::Crash(how)) => return demo::run(how, json).await,
+        Verb::Demo(Demo::Crash(how)) => return demo::run(how, &global, json).await,
         Verb::Bench(what) => return bench::run(what, json).await,
         _ => {}
     }
@@ -45,7 +47,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Init => init::run(&global),
         Verb::Dev(how) => dev::run(&setup, &how).await,
         Verb::Apply => apply::run(&setup, json).await,
-        Verb::Migrate(what) => migrate::run(&setup, &what, json),
+        Verb::Migrate(what) => migrate::run(&setup, &what, json).await,
         Verb::Enqueue(what) if what.from.is_some() => bulk::run(&setup, &what, json).await,
         Verb::Enqueue(what) => enqueue::run(&setup, *what, json).await,
         Verb::Work(how) => work::run(&setup, how, json).await,
@@ -57,6 +59,6 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Bench(what) => bench::run(&what, json).await,
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { dir } => man::run(dir.as_deref()),
-        Verb::Demo(Demo::Crash(how)) => demo::run(&how, json).await,
+        Verb::Demo(Demo::Crash(how)) => demo::run(&how, &global, json).await,
     }
 }

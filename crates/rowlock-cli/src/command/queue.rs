@@ -14,12 +14,12 @@ pub async fn run(setup: &Setup, what: Queue, json: bool) -> Result<u8> {
     match what {
         Queue::List => list(setup, json).await,
         Queue::Pause { name, reason } => {
-            let rowlock = setup.open(Access::Write)?;
+            let rowlock = setup.open(Access::Write).await?;
             rowlock.operate().pause_queue(&name, reason).await?;
             told(&name, true, json)
         }
         Queue::Resume { name } => {
-            let rowlock = setup.open(Access::Write)?;
+            let rowlock = setup.open(Access::Write).await?;
             match rowlock.operate().resume_queue(&name).await {
                 Err(Error::NotFound(_)) => Err(exit::with(
                     exit::NOT_FOUND,
@@ -41,7 +41,7 @@ fn told(queue: &Name, paused: bool, json: bool) -> Result<u8> {
 }
 
 async fn list(setup: &Setup, json: bool) -> Result<u8> {
-    let rowlock = setup.open(Access::Read)?;
+    let rowlock = setup.open(Access::Read).await?;
     let queues = rowlock.operate().queues().await?;
     if json {
         for queue in &queues {

@@ -23,7 +23,7 @@ const HEADING: [&str; 10] = [
 ];
 
 pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
-    let rowlock = setup.open(Access::Read)?;
+    let rowlock = setup.open(Access::Read).await?;
     let stats = rowlock.operate().stats().await?;
     if json {
         out::json(&stats)?;

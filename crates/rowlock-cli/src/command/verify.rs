@@ -12,7 +12,7 @@ pub async fn run(setup: &Setup, what: &Verify, json: bool) -> Result<u8> {
     // kept at all after its end.
     let ran = what.ran.as_ref().map(RanLog::read).transpose()?;
     let told = what.told.as_ref().map(ToldLog::read).transpose()?;
-    let (rowlock, _) = setup.open_quietly(Access::Read)?;
+    let (rowlock, _) = setup.open_quietly(Access::Read).await?;
     let report = check(rowlock.operate(), told.as_ref(), ran.as_ref()).await?;
     say(&report.checked, json)?;
     Ok(code(&report))

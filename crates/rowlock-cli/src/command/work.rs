@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rowlock::engine::sqlite::LATEST;
 use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Runner, Signals, Stopper, Tally};
@@ -13,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::cli::Work;
 use crate::http::Http;
-use crate::open::{Access, Setup};
+use crate::open::{Access, Setup, Store};
 use crate::{exit, out, show};
 
 /// How long answers that are under way may take when a worker ends.
@@ -34,7 +33,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
         options.concurrency = usize::try_from(slots).unwrap_or(options.concurrency);
     }
     options.ran = how.ran.map(Ran::open).transpose()?;
-    let (rowlock, created) = setup.open_quietly(Access::Write)?;
+    let (rowlock, created) = setup.open_quietly(Access::Write).await?;
     declare(&rowlock, &handlers).await?;
     let http = match how.listen {
         Some(address) => Some(Http::bind(address).await?),
@@ -126,12 +125,19 @@ pub fn block(
         .map(|(kind, _)| kind.name.as_str())
         .collect();
     let queues: Vec<_> = options.queues.iter().map(|queue| queue.as_str()).collect();
+    let store = match &setup.store {
+        Store::Sqlite(address) => format!(
+            "sqlite {} (WAL, synchronous={})",
+            show::path(&address.path),
+            address.synchronous.as_str()
+        ),
+        Store::Postgres(address) => address.to_string(),
+    };
     out::note(&format!(
-        "rowlock {}\n  store      sqlite {} (WAL, synchronous={}), schema {LATEST}{}\n  \
+        "rowlock {}\n  store      {store}, schema {}{}\n  \
          worker     {} slot{}, lease {}, kinds {}{}",
         env!("CARGO_PKG_VERSION"),
-        show::path(&setup.address.path),
-        setup.address.synchronous.as_str(),
+        setup.store.latest(),
         if created { " created" } else { "" },
         options.concurrency,
         if options.concurrency == 1 { "" } else { "s" },

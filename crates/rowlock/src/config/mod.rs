@@ -21,6 +21,8 @@ use crate::run::{Options, Runner};
 pub struct Config {
     /// Where the store is.
     pub url: Option<String>,
+    /// The schema that everything of ours is in; PostgreSQL only.
+    pub schema: Option<String>,
     /// How this process works.
     pub worker: Work,
     /// Settings of queues.
@@ -35,7 +37,6 @@ pub struct Config {
     /// Where relative paths start.
     #[serde(skip)]
     folder: PathBuf,
-    schema: Option<Later>,
     pair: Option<Later>,
     cron: Option<Later>,
     drain: Option<Later>,
@@ -74,7 +75,6 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         let later = [
-            ("schema", &self.schema),
             ("[[pair]]", &self.pair),
             ("[[cron]]", &self.cron),
             ("[[drain]]", &self.drain),
@@ -87,6 +87,7 @@ impl Config {
                 return Err(not_yet(part));
             }
         }
+        self.check_schema()?;
         self.worker.check()?;
         for (name, queue) in &self.queues {
             queue.check(name)?;
@@ -98,6 +99,22 @@ impl Config {
                 .map_err(|why| Error::invalid(format!("[handlers.{name}]: {why}")))?;
         }
         self.limits.check()
+    }
+
+    #[cfg(feature = "postgres")]
+    fn check_schema(&self) -> Result<()> {
+        match &self.schema {
+            Some(name) => crate::engine::postgres::Schema::new(name).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn check_schema(&self) -> Result<()> {
+        match &self.schema {
+            Some(_) => Err(not_yet("schema")),
+            None => Ok(()),
+        }
     }
 
     /// The kinds as declared.

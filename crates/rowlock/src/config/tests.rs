@@ -78,6 +78,17 @@ fn a_wrong_value_is_named_with_its_line_and_the_form() {
 }
 
 #[test]
+#[cfg(feature = "postgres")]
+fn a_schema_is_a_plain_name() {
+    let config = Config::parse("schema = \"jobs_2\"", "rowlock.toml").unwrap();
+    assert_eq!(config.schema.as_deref(), Some("jobs_2"));
+    for bad in ["Jobs", "a b", "pg_x", "x;drop", ""] {
+        let why = refused(&format!("schema = \"{bad}\""));
+        assert!(why.contains("can't be the schema"), "{why}");
+    }
+}
+
+#[test]
 fn a_part_that_this_version_lacks_says_so() {
     for part in [
         "[[pair]]\nkind = \"x\"",
@@ -86,7 +97,6 @@ fn a_part_that_this_version_lacks_says_so() {
         "[guard]\naction = \"observe\"",
         "[budget.analytics]\nmax = 1",
         "[dashboard]\nbind = \"x\"",
-        "schema = \"rowlock\"",
     ] {
         assert!(refused(part).contains("doesn't have yet"), "{part}");
     }

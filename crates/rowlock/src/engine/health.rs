@@ -1,6 +1,8 @@
 //! What a checkup of the store finds.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::job::Name;
@@ -18,6 +20,43 @@ pub struct Health {
     pub unknown_kinds: Vec<(Name, u64)>,
     /// Switches that are on.
     pub switches: Vec<Switch>,
+    /// How far the server's clock is ahead of this process's, if that is too far to overlook.
+    pub clock_ahead: Option<SignedDuration>,
+    /// What a worker must be allowed and the role that asks isn't.
+    pub missing_rights: Vec<String>,
+    /// Who keeps segments of the ring from being emptied.
+    pub blockers: Vec<Blocker>,
+    /// Sequences that would give numbers out again: its name, the highest stored number, its own.
+    pub sequences_behind: Vec<(String, i64, i64)>,
+    /// The isolation that transactions have unless they say otherwise, if it isn't the usual one.
+    pub isolation: Option<String>,
+}
+
+/// A transaction whose lock keeps a segment of the ring from being emptied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blocker {
+    /// The segment.
+    pub segment: i32,
+    /// What it takes up.
+    pub bytes: u64,
+    /// Whose transaction it is.
+    pub holder: Holder,
+    /// How long it has been open, if this role may know.
+    pub age: Option<Duration>,
+}
+
+/// Whoever holds a lock.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Holder {
+    /// A session.
+    Session {
+        /// The server's process.
+        pid: i32,
+        /// What the client calls itself.
+        application: String,
+    },
+    /// A transaction that was prepared, and neither committed nor rolled back.
+    Prepared(String),
 }
 
 /// What a switch is about.

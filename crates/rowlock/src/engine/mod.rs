@@ -16,7 +16,7 @@ mod wakeups;
 
 pub use fact::Fact;
 pub use filter::Filter;
-pub use health::{Health, Switch, Target};
+pub use health::{Blocker, Health, Holder, Switch, Target};
 pub use stats::{Counts, QueueRow, Stats, WorkerRow};
 pub use wakeups::{Bell, Wakeups};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use indicatif::ProgressBar;
 use rowlock::clock::Elapsed;
-use rowlock::{JobState, Rowlock};
+use rowlock::{JobState, Record, Rowlock};
 use rustix::process::Signal;
 
 use super::dice::Dice;
@@ -267,10 +267,7 @@ impl<'a> Faults<'a> {
         let mut held = None::<(String, Vec<Attempt>)>;
         for (attempt, worker) in self.tail.open_of(process) {
             let job = self.rowlock.operate().job(attempt.0).await?;
-            let is_held = |job: &rowlock::Record| {
-                job.state == JobState::Processing && job.locked_by.as_deref() == Some(&worker)
-            };
-            if job.as_ref().is_some_and(is_held) {
+            if job.is_some_and(|job| is_held(&job, &worker)) {
                 held.get_or_insert((worker, Vec::new())).1.push(attempt);
             }
         }
@@ -279,6 +276,8 @@ impl<'a> Faults<'a> {
 
     /// Which of the stopped are to be woken: their jobs were given to others, and best of all one of
     /// these is at it right now. A late answer does the most harm then.
+    ///
+    /// A server finishes what a worker had sent before it was stopped: that answer isn't late.
     async fn ripe(&mut self, now: Elapsed) -> Result<Vec<bool>> {
         let mut ripe = vec![false; self.workers.len()];
         let operate = self.rowlock.operate();
@@ -292,8 +291,17 @@ impl<'a> Faults<'a> {
                 continue;
             };
             if given_up.is_none() {
+                let mut still_held = Vec::new();
+                for attempt in held.iter() {
+                    let job = operate.job(attempt.0).await?;
+                    if job.is_some_and(|job| is_held(&job, name)) {
+                        still_held.push(*attempt);
+                    }
+                }
                 let living = operate.workers().await?;
                 if living.iter().any(|each| each.id.as_str() == name) {
+                    // Nobody has taken the others away: it has ended them itself.
+                    *held = still_held;
                     continue;
                 }
             }
@@ -307,6 +315,13 @@ impl<'a> Faults<'a> {
         Ok(ripe)
     }
 
+    /// A stop after which nothing was held any more hit nothing, and is to come again.
+    fn missed(&mut self) {
+        self.toll.stops -= 1;
+        self.plan.push(Fault::Stop);
+        self.bar.dec(1);
+    }
+
     /// Wakes those that were given up, and lets those go that have given their late answers.
     async fn look(&mut self) -> Result<()> {
         self.tail.read()?;
@@ -314,6 +329,7 @@ impl<'a> Faults<'a> {
         let ripe = self.ripe(now).await?;
         let mut moved = false;
         let mut late_accepted = 0;
+        let mut missed = 0;
         for (worker, ripe) in self.workers.iter_mut().zip(ripe) {
             worker.fate = match std::mem::replace(&mut worker.fate, Fate::Leaves) {
                 Fate::Works => {
@@ -324,6 +340,12 @@ impl<'a> Faults<'a> {
                     worker.signal(Signal::CONT)?;
                     moved = true;
                     Fate::Woken { held }
+                }
+                Fate::Stopped { held, .. } if held.is_empty() => {
+                    worker.signal(Signal::CONT)?;
+                    worker.signal(Signal::TERM)?;
+                    missed += 1;
+                    Fate::Leaves
                 }
                 stopped @ Fate::Stopped { .. } => stopped,
                 Fate::Woken { held } => {
@@ -343,6 +365,9 @@ impl<'a> Faults<'a> {
             };
         }
         self.toll.late_accepted += late_accepted;
+        for _ in 0..missed {
+            self.missed();
+        }
         if moved {
             self.moved_at = now;
         }
@@ -356,4 +381,9 @@ impl<'a> Faults<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a worker has a job.
+fn is_held(job: &Record, worker: &str) -> bool {
+    job.state == JobState::Processing && job.locked_by.as_deref() == Some(worker)
 }

@@ -1,6 +1,6 @@
 //! `rowlock demo crash`: workers are killed and stopped in the middle of jobs, and nothing is lost.
 //!
-//! Everything happens in a store of its own, in a folder that is gone at the end. Two workers are
+//! Everything happens in a store of its own, a file or a schema that is gone at the end. Two workers are
 //! processes of this same binary and write one ran log; we enqueue and write the told log. A fault
 //! counts only if it hit a job that had begun and not ended. At the end the checker that `rowlock
 //! verify` is looks at both logs and the store.
@@ -27,7 +27,8 @@ use self::faults::{Faults, Toll};
 use self::home::Home;
 use self::produce::Producer;
 use super::verify;
-use crate::cli::Crash;
+use crate::cli::{Crash, Global};
+use crate::open::is_postgres;
 use crate::{exit, out, show};
 
 /// How long others wait before they take over from a silent worker.
@@ -37,22 +38,25 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How long nothing at all may happen.
 const STUCK: Duration = Duration::from_secs(60);
 
-pub async fn run(how: &Crash, json: bool) -> Result<u8> {
+pub async fn run(how: &Crash, global: &Global, json: bool) -> Result<u8> {
     let seed = match how.seed {
         Some(seed) => seed,
         None => Dice::any_seed()?,
     };
     let mut signals = Signals::listen()?;
-    // Whatever ends this also ends the workers, and then removes the folder.
-    tokio::select! {
-        done = crash(how, seed, json) => done,
+    let server = global.url.as_deref().filter(|url| is_postgres(url));
+    let home = Home::make(how, LEASE, server).await?;
+    // Whatever ends this also ends the workers, and then removes the store.
+    let done = tokio::select! {
+        done = crash(&home, how, seed, json) => done,
         () = signals.next() => Err(exit::with(exit::FAILED, "stopped; nothing is left behind")),
-    }
+    };
+    home.remove().await?;
+    done
 }
 
-async fn crash(how: &Crash, seed: u64, json: bool) -> Result<u8> {
-    let home = Home::sqlite(how, LEASE)?;
-    let rowlock = home.open()?;
+async fn crash(home: &Home, how: &Crash, seed: u64, json: bool) -> Result<u8> {
+    let rowlock = home.open().await?;
     let stops = how.kills / 2;
     let intro = format!(
         "{} jobs, 2 workers, {} faults: {} kills, {} stops for longer than the lease",
@@ -66,11 +70,11 @@ async fn crash(how: &Crash, seed: u64, json: bool) -> Result<u8> {
     }
     let clock = rowlock.clock().clone();
     let toll = tokio::select! {
-        toll = ordeal(&home, &rowlock, how, seed) => toll?,
+        toll = ordeal(home, &rowlock, how, seed) => toll?,
         // Workers live too short to notice each other's deaths: we are the one that lasts.
         () = reconcile::upkeep(rowlock.engine(), clock, LEASE) => Toll::default(),
     };
-    judge(&home, &rowlock, how, seed, &toll, json).await
+    judge(home, &rowlock, how, seed, &toll, json).await
 }
 
 /// Enqueues, breaks what can be broken, and waits until everything is done.

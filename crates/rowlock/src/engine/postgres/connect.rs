@@ -76,7 +76,14 @@ impl fmt::Debug for Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hosts: Vec<String> = self.config.get_hosts().iter().map(host).collect();
+        let ports = self.config.get_ports();
+        let port = |n: usize| ports.get(n).or(ports.first()).filter(|port| **port != 5432);
+        let shown = |(n, at)| match port(n) {
+            Some(port) => format!("{}:{port}", host(at)),
+            None => host(at),
+        };
+        let hosts = self.config.get_hosts().iter().enumerate().map(shown);
+        let hosts: Vec<String> = hosts.collect();
         let database = self.config.get_dbname().unwrap_or("");
         write!(f, "postgres://{}/{database}", hosts.join(","))?;
         match self.schema == Schema::default() {
@@ -115,6 +122,10 @@ impl Address {
             let cause = std::error::Error::source(&why).map(ToString::to_string);
             bad(cause.unwrap_or_else(|| why.to_string()))
         })?;
+        // Whatever comes before it is the end of a password, and would be shown as a host's name.
+        if config.get_hosts().iter().any(|at| host(at).contains('@')) {
+            return Err(bad("an @ in a password is written %40".to_owned()));
+        }
         if matches!(config.get_ssl_mode(), SslMode::Require) {
             return Err(bad(
                 "sslmode=require needs TLS, which this build doesn't have".to_owned(),
@@ -247,8 +258,15 @@ mod tests {
             assert!(!shown.contains("hunter2"), "{shown}");
             assert!(shown.contains("db.example"), "{shown}");
         }
-        let bad = Address::parse("postgres://ada:hunter2@db.example/app?nonsense=1").unwrap_err();
-        assert!(!bad.to_string().contains("hunter2"), "{bad}");
+        for bad in [
+            "postgres://ada:hunter2@db.example/app?nonsense=1",
+            "postgres://ada:p@hunter2@db.example/app",
+            "postgres://ada:hunter2@db.example:port/app",
+            "postgres:ada:hunter2@db.example/app",
+        ] {
+            let bad = Address::parse(bad).unwrap_err();
+            assert!(!bad.to_string().contains("hunter2"), "{bad}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ impl Postgres {
                 until: time(row, 4)?,
             });
         }
+        self.look_around(&mut health).await?;
         Ok(health)
     }
 

@@ -11,6 +11,7 @@ use super::connect::Address;
 use super::statements::sql;
 use crate::clock::Clock;
 use crate::engine::Bell;
+use crate::error::Result;
 use crate::job::Token;
 
 /// Whether notifications arrive, and how many answers in a row were empty.
@@ -89,13 +90,12 @@ async fn listen(address: &Address, bell: &Bell, alive: &AtomicBool) -> bool {
     };
     let attend = async {
         let proof = format!("proof {}", Token::random().map_or(0, Token::get));
-        let text = sql!("listen")
-            .text(&address.schema)
-            .replace("{proof}", &proof);
+        let text = sql!("listen").text(&address.schema);
         if client.batch_execute(&text).await.is_err() {
             return;
         }
         let heard = async {
+            prove(address, &proof).await;
             while let Some(payload) = told.recv().await {
                 if payload == proof {
                     return;
@@ -119,4 +119,35 @@ async fn listen(address: &Address, bell: &Bell, alive: &AtomicBool) -> bool {
         () = attend => {}
     }
     alive.load(Ordering::Relaxed)
+}
+
+/// Sends a proof over a connection of its own: in the transaction that listens, or over a connection
+/// that a pooler has just had in use for it, it would arrive although nobody else's does.
+async fn prove(address: &Address, proof: &str) {
+    let Ok((client, connection)) = address.config().connect(NoTls).await else {
+        return;
+    };
+    let text = sql!("listen_proof").text(&address.schema);
+    let text = text.replace("{proof}", proof);
+    tokio::select! {
+        // Without it nothing is heard, and that is told.
+        _ = connection => {}
+        _ = client.batch_execute(&text) => {}
+    }
+}
+
+/// Whether notifications arrive over this address. It takes two seconds to be sure that they don't.
+///
+/// # Errors
+/// [`Error::Unreachable`](crate::Error::Unreachable) without a server.
+pub async fn notifications_arrive(address: &Address) -> Result<bool> {
+    let io = super::io::Io::start()?;
+    // Silence from a server that isn't there says nothing.
+    drop(super::connect::connect(address, &io).await?);
+    let (bell, alive) = (Bell::default(), AtomicBool::new(false));
+    let mut heard = bell.listen();
+    Ok(tokio::select! {
+        worked = listen(address, &bell, &alive) => worked,
+        () = heard.next() => true,
+    })
 }

@@ -111,6 +111,14 @@ pub struct SchemaVersion {
     pub latest: u32,
 }
 
+/// Every migration's version and name, in their order.
+pub fn migrations() -> impl Iterator<Item = (u32, &'static str)> {
+    let number = |version| u32::try_from(version).unwrap_or(0);
+    MIGRATIONS
+        .iter()
+        .map(move |step| (number(step.version), step.name))
+}
+
 /// Everything that `migrate up` would run on an empty database, for reading or for running by hand.
 #[must_use]
 pub fn migration_sql(schema: &Schema) -> String {

@@ -13,6 +13,7 @@ mod engine;
 pub(crate) mod error;
 mod health;
 mod holdings;
+mod host;
 mod integrity;
 mod io;
 mod lane;
@@ -22,6 +23,7 @@ mod migrate;
 mod operate;
 mod place;
 mod ring;
+mod roles;
 mod row;
 mod settle;
 mod shared;
@@ -37,7 +39,11 @@ pub(crate) mod through_sqlx;
 pub(crate) mod through_tokio_postgres;
 
 pub use connect::{Address, Schema};
-pub use migrate::{LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, schema_version};
+pub use listen::notifications_arrive;
+pub use migrate::{
+    LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, migrations, schema_version,
+};
+pub use roles::{Role, Roles, grant_roles, roles_sql};
 pub use shared::InSchema;
 
 use std::collections::HashMap;

@@ -32,6 +32,7 @@ pub(super) fn health(connection: &Connection, now: Timestamp) -> Result<Health> 
             [now.as_millisecond()],
             switch,
         )?,
+        ..Health::default()
     })
 }
 

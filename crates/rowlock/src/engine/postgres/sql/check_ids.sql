@@ -11,9 +11,10 @@ BEGIN
         SELECT max(id) AS id FROM rowlock.job_0 UNION ALL SELECT max(id) FROM rowlock.job_1
         UNION ALL SELECT max(id) FROM rowlock.job_2 UNION ALL SELECT max(id) FROM rowlock.job_3
         UNION ALL SELECT max(id) FROM rowlock.aside UNION ALL SELECT max(id) FROM rowlock.history) AS stored;
-    SELECT last_value INTO latest FROM rowlock.job_id;
+    -- A sequence that wasn't asked yet gives out its first number again.
+    SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END INTO latest FROM rowlock.job_id;
     SELECT max(number) INTO worker FROM rowlock.worker;
-    IF worker > (SELECT last_value FROM rowlock.worker_number_seq) THEN
+    IF worker > (SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM rowlock.worker_number_seq) THEN
         PERFORM setval('rowlock.worker_number_seq', worker);
     END IF;
     IF highest > latest THEN

@@ -1,40 +1,78 @@
 //! `rowlock doctor`: what is wrong or about to go wrong, and the command that mends it.
+//!
+//! Here is what holds for every store; [`file`] knows SQLite, [`server`] PostgreSQL.
+
+mod file;
+mod server;
 
 use std::time::Duration;
 
 use anyhow::Result;
-use rowlock::engine::sqlite::{Owner, Synchronous, schema_version};
-use rowlock::engine::{Health, Stats, Switch, Target, WorkerRow};
-use rowlock::{Error, Kind, Rowlock};
+use rowlock::engine::{Stats, Switch, Target, WorkerRow};
+use rowlock::{Kind, Rowlock};
 use serde::Serialize;
 
-use crate::open::{Access, Setup, quoted};
+use crate::open::{Access, Setup, Store};
 use crate::{exit, out, show};
 
-/// Committed pages that only the log has: with the usual page size 16 MiB.
-const LOG_BACKLOG: u64 = 4_000;
 /// A worker that wasn't heard for so many leases is dead, and nobody has noticed.
 const LEASES: u32 = 3;
 /// A job may be due for so long before somebody asks where the workers are.
 const UNATTENDED: Duration = Duration::from_secs(60);
 
+/// Which stores a code is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    All,
+    File,
+    Server,
+}
+
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-const CODES: [(&str, &str); 9] = [
-    ("R001", "the file is whole"),
-    ("R002", "the schema is the one this rowlock made"),
-    ("R003", "the write-ahead log is copied back in time"),
-    ("R004", "every waiting job has a known kind"),
-    ("R005", "every worker was heard lately"),
-    ("R006", "the kind table is as the configuration says"),
-    ("R007", "a commit that was answered survives a power cut"),
-    ("R008", "no queue is paused and no switch is on"),
-    ("R009", "whatever is due has a worker"),
+const CODES: [(&str, Of, &str); 15] = [
+    ("R001", Of::File, "the file is whole"),
+    ("R002", Of::All, "the schema is the one this rowlock made"),
+    (
+        "R003",
+        Of::File,
+        "the write-ahead log is copied back in time",
+    ),
+    ("R004", Of::All, "every waiting job has a known kind"),
+    ("R005", Of::All, "every worker was heard lately"),
+    (
+        "R006",
+        Of::All,
+        "the kind table is as the configuration says",
+    ),
+    (
+        "R007",
+        Of::File,
+        "a commit that was answered survives a power cut",
+    ),
+    ("R008", Of::All, "no queue is paused and no switch is on"),
+    ("R009", Of::All, "whatever is due has a worker"),
+    ("R010", Of::Server, "the server's clock agrees with ours"),
+    ("R011", Of::Server, "this role may do what a worker does"),
+    (
+        "R012",
+        Of::Server,
+        "nobody keeps a segment from being emptied",
+    ),
+    ("R013", Of::Server, "new numbers are ahead of stored ones"),
+    (
+        "R014",
+        Of::Server,
+        "transactions are READ COMMITTED by default",
+    ),
+    ("R015", Of::Server, "notifications arrive"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
     Ok,
+    /// Worth knowing; nothing has to be done.
+    Info,
     Warn,
     Error,
 }
@@ -57,11 +95,15 @@ fn finding(code: &'static str, level: Level, what: impl Into<String>, remedy: St
 }
 
 pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
-    let mut found = match schema(setup)? {
+    let other = match &setup.store {
+        Store::Sqlite(address) => file::schema(setup, address)?,
+        Store::Postgres(address) => server::schema(setup, address).await?,
+    };
+    let mut found = match other {
         // The tables of another version can't be asked.
         Some(other) => vec![other],
         None => {
-            let (rowlock, _) = setup.open_quietly(Access::Read)?;
+            let (rowlock, _) = setup.open_quietly(Access::Read).await?;
             look(setup, &rowlock).await?
         }
     };
@@ -72,19 +114,24 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
             false => out::lines(&lines(each))?,
         }
     }
-    Ok(match found.iter().all(|each| each.level == Level::Ok) {
+    let harmless = |each: &Finding| matches!(each.level, Level::Ok | Level::Info);
+    Ok(match found.iter().all(harmless) {
         true => exit::OK,
         false => exit::FINDINGS,
     })
 }
 
 /// What was looked at and is well.
-fn well(found: &[Finding]) -> Vec<Finding> {
+fn well(setup: &Setup, found: &[Finding]) -> Vec<Finding> {
     let unknown = |code: &str| found.iter().all(|each| each.code != code);
+    let here = match &setup.store {
+        Store::Sqlite(_) => Of::File,
+        Store::Postgres(_) => Of::Server,
+    };
     CODES
         .into_iter()
-        .filter(|(code, _)| unknown(code))
-        .map(|(code, what)| Finding {
+        .filter(|(code, of, _)| unknown(code) && (*of == Of::All || *of == here))
+        .map(|(code, _, what)| Finding {
             code,
             level: Level::Ok,
             what: what.to_owned(),
@@ -96,6 +143,7 @@ fn well(found: &[Finding]) -> Vec<Finding> {
 fn lines(each: &Finding) -> String {
     let level = match each.level {
         Level::Ok => "ok",
+        Level::Info => "info",
         Level::Warn => "warn",
         Level::Error => "error",
     };
@@ -106,32 +154,19 @@ fn lines(each: &Finding) -> String {
     }
 }
 
-fn schema(setup: &Setup) -> Result<Option<Finding>> {
-    if setup.owner(Access::Read)? != Owner::Rowlock {
-        // Opening says what to do with an empty or a foreign file.
-        return Ok(None);
-    }
-    let error = |what: String, remedy| finding("R002", Level::Error, what, remedy);
-    Ok(match schema_version(&setup.address) {
-        Ok(version) if version.stored < version.latest => Some(error(
-            format!(
-                "the file has schema {}, this rowlock needs {}",
-                version.stored, version.latest
-            ),
-            setup.line("migrate up"),
-        )),
-        Ok(_) => None,
-        Err(Error::Schema(why)) => Some(error(why, setup.line("migrate status"))),
-        Err(why) => return Err(why.into()),
-    })
-}
-
 async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
     let store = rowlock.operate();
     let health = store.health().await?;
-    let mut found = file(setup, &health);
+    let mut found = match &setup.store {
+        Store::Sqlite(address) => file::look(address, &health),
+        Store::Postgres(address) => server::look(setup, address, &health).await?,
+    };
     if !health.damage.is_empty() {
         return Ok(found);
+    }
+    for difference in &health.drift {
+        let remedy = setup.line("migrate sql");
+        found.push(finding("R002", Level::Error, difference, remedy));
     }
     let declared = setup.config.kinds()?;
     for (kind, jobs) in &health.unknown_kinds {
@@ -145,7 +180,10 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
         );
         found.push(finding("R004", Level::Warn, what, remedy));
     }
+    // Where the server says when a worker was heard, its clock says how long ago that was.
+    let ahead = health.clock_ahead.unwrap_or_default();
     let now = rowlock.clock().now();
+    let now = now.saturating_add(ahead).unwrap_or(now);
     let workers = store.workers().await?;
     let before = found.len();
     found.extend(workers.iter().filter_map(|each| dead(setup, each, now)));
@@ -153,40 +191,10 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
         found.extend(unattended(setup, &store.stats().await?));
     }
     found.extend(drift(setup, &declared, &store.kinds().await?));
-    if setup.address.synchronous == Synchronous::Normal {
-        let url = format!("sqlite:{}", setup.address.path.display());
-        let what = "synchronous=normal: a power cut can lose the last jobs that were answered";
-        let remedy = format!("rowlock work --url {}", quoted(&url));
-        found.push(finding("R007", Level::Warn, what, remedy));
-    }
     found.extend(health.switches.iter().map(|on| left_on(setup, on)));
-    let well = well(&found);
+    let well = well(setup, &found);
     found.extend(well);
     Ok(found)
-}
-
-fn file(setup: &Setup, health: &Health) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let path = quoted(&show::path(&setup.address.path));
-    if !health.damage.is_empty() {
-        let what = format!("the file is damaged: {}", health.damage.join("; "));
-        let remedy = format!("sqlite3 {path} .recover | sqlite3 recovered.db");
-        found.push(finding("R001", Level::Error, what, remedy));
-    }
-    for difference in &health.drift {
-        let remedy = setup.line("migrate sql");
-        found.push(finding("R002", Level::Error, difference, remedy));
-    }
-    if health.log_backlog >= LOG_BACKLOG {
-        let what = format!(
-            "{} pages are in the write-ahead log only: somebody has been reading for long, and it \
-             grows until they end",
-            show::count(health.log_backlog)
-        );
-        let remedy = format!("fuser -v {path}");
-        found.push(finding("R003", Level::Warn, what, remedy));
-    }
-    found
 }
 
 fn dead(setup: &Setup, worker: &WorkerRow, now: jiff::Timestamp) -> Option<Finding> {
@@ -248,10 +256,10 @@ fn left_on(setup: &Setup, on: &Switch) -> Finding {
     );
     let remedy = match (on.target, on.mode.as_str()) {
         (Target::Queue, "pause") => setup.line(&format!("queue resume {name}")),
-        _ => format!(
-            "sqlite3 {} \"UPDATE rowlock_{of} SET switch = NULL WHERE {of} = '{name}'\"",
-            quoted(&show::path(&setup.address.path)),
-        ),
+        _ => match &setup.store {
+            Store::Sqlite(address) => file::clear(address, of, name),
+            Store::Postgres(address) => server::clear(address, of, name),
+        },
     };
     finding("R008", Level::Warn, what, remedy)
 }
@@ -277,7 +285,7 @@ mod tests {
             .map(|page| page.unwrap().file_name().to_string_lossy().into_owned())
             .collect();
         pages.sort();
-        let codes = super::CODES.map(|(code, _)| format!("{code}.md"));
+        let codes = super::CODES.map(|(code, _, _)| format!("{code}.md"));
         assert_eq!(pages, codes);
         for page in codes {
             let text = std::fs::read_to_string(format!("{folder}/{page}")).unwrap();

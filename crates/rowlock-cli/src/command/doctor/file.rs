@@ -1,0 +1,68 @@
+//! What only a SQLite file can have.
+
+use anyhow::Result;
+use rowlock::engine::Health;
+use rowlock::engine::sqlite::{Address, Owner, Synchronous, schema_version};
+use rowlock::{Error, Name};
+
+use super::{Finding, Level, finding};
+use crate::open::{Access, Setup, quoted};
+use crate::show;
+
+/// Committed pages that only the log has: with the usual page size 16 MiB.
+const LOG_BACKLOG: u64 = 4_000;
+
+pub fn schema(setup: &Setup, address: &Address) -> Result<Option<Finding>> {
+    if setup.owner(address, Access::Read)? != Owner::Rowlock {
+        // Opening says what to do with an empty or a foreign file.
+        return Ok(None);
+    }
+    let error = |what: String, remedy| finding("R002", Level::Error, what, remedy);
+    Ok(match schema_version(address) {
+        Ok(version) if version.stored < version.latest => Some(error(
+            format!(
+                "the file has schema {}, this rowlock needs {}",
+                version.stored, version.latest
+            ),
+            setup.line("migrate up"),
+        )),
+        Ok(_) => None,
+        Err(Error::Schema(why)) => Some(error(why, setup.line("migrate status"))),
+        Err(why) => return Err(why.into()),
+    })
+}
+
+pub fn look(address: &Address, health: &Health) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let path = quoted(&show::path(&address.path));
+    if !health.damage.is_empty() {
+        let what = format!("the file is damaged: {}", health.damage.join("; "));
+        let remedy = format!("sqlite3 {path} .recover | sqlite3 recovered.db");
+        found.push(finding("R001", Level::Error, what, remedy));
+        return found;
+    }
+    if health.log_backlog >= LOG_BACKLOG {
+        let what = format!(
+            "{} pages are in the write-ahead log only: somebody has been reading for long, and it \
+             grows until they end",
+            show::count(health.log_backlog)
+        );
+        let remedy = format!("fuser -v {path}");
+        found.push(finding("R003", Level::Warn, what, remedy));
+    }
+    if address.synchronous == Synchronous::Normal {
+        let url = format!("sqlite:{}", address.path.display());
+        let what = "synchronous=normal: a power cut can lose the last jobs that were answered";
+        let remedy = format!("rowlock work --url {}", quoted(&url));
+        found.push(finding("R007", Level::Warn, what, remedy));
+    }
+    found
+}
+
+/// How a switch is cleared that no verb clears.
+pub fn clear(address: &Address, of: &str, name: &Name) -> String {
+    format!(
+        "sqlite3 {} \"UPDATE rowlock_{of} SET switch = NULL WHERE {of} = '{name}'\"",
+        quoted(&show::path(&address.path)),
+    )
+}

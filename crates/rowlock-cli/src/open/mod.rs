@@ -1,0 +1,158 @@
+//! Finds the configuration and the store: file < environment < flag.
+
+mod postgres;
+mod sqlite;
+mod url;
+
+pub use self::url::{Store, is_postgres, parse, quoted, without_password};
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use rowlock::Rowlock;
+use rowlock::config::Config;
+use rowlock::engine::postgres::Schema;
+
+use crate::cli::Global;
+use crate::{exit, out};
+
+/// Where the configuration is when nobody says so.
+pub const CONFIG: &str = "rowlock.toml";
+const URL: &str = "sqlite:rowlock.db";
+
+/// What a verb does with the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It only reads: a missing file is an error.
+    Read,
+    /// It writes: a missing file is made.
+    Write,
+}
+
+/// The configuration and the store that came of it.
+#[derive(Debug)]
+pub struct Setup {
+    pub config: Config,
+    /// The file that was read, if any.
+    pub file: Option<PathBuf>,
+    pub store: Store,
+    /// The flags that lead another command to the same store.
+    flags: String,
+}
+
+impl Setup {
+    /// Reads the configuration, if there is one, and decides on the store.
+    pub fn read(global: &Global) -> Result<Self> {
+        let file = match &global.config {
+            Some(path) if !path.exists() => {
+                let path = path.display();
+                return Err(exit::with(
+                    exit::USAGE,
+                    format!(
+                        "the configuration {path} doesn't exist: `rowlock init --config {path}` writes one"
+                    ),
+                ));
+            }
+            Some(path) => Some(path.clone()),
+            None => Some(PathBuf::from(CONFIG)).filter(|path| path.exists()),
+        };
+        let config = match &file {
+            Some(path) => Config::load(path)?,
+            None => Config::default(),
+        };
+        let (store, mut flags) = match (&global.url, &config.url, &file) {
+            (Some(url), _, _) => (
+                parse(url)?,
+                format!(" --url {}", quoted(&without_password(url))),
+            ),
+            (None, Some(url), Some(file)) => {
+                let folder = file.parent().unwrap_or(Path::new(""));
+                (parse(url)?.relative_to(folder), config_flag(global))
+            }
+            _ => (parse(URL)?, config_flag(global)),
+        };
+        if let Some(schema) = &global.schema {
+            flags += &format!(" --schema {}", schema.as_str());
+        } else if let (Some(_), Some(name)) = (&global.url, &config.schema)
+            && matches!(store, Store::Postgres(_))
+        {
+            // The URL doesn't lead back to the file.
+            flags += &format!(" --schema {name}");
+        }
+        let store = in_schema(store, global, &config)?;
+        Ok(Self {
+            config,
+            file,
+            store,
+            flags,
+        })
+    }
+
+    /// Opens the store; says so when it had to be made.
+    pub async fn open(&self, access: Access) -> Result<Rowlock> {
+        let (rowlock, created) = self.open_quietly(access).await?;
+        if created {
+            out::note(&format!(
+                "created {} (schema {})",
+                self.store.shown(),
+                self.store.latest()
+            ));
+        }
+        Ok(rowlock)
+    }
+
+    /// Opens the store; whether it had to be made is the second answer.
+    pub async fn open_quietly(&self, access: Access) -> Result<(Rowlock, bool)> {
+        match &self.store {
+            Store::Sqlite(address) => sqlite::open(self, address, access),
+            Store::Postgres(address) => Ok((postgres::open(self, address).await?, false)),
+        }
+    }
+
+    /// Whose file it is; a verb that only reads wants one to be there.
+    pub fn owner(
+        &self,
+        address: &rowlock::engine::sqlite::Address,
+        access: Access,
+    ) -> Result<rowlock::engine::sqlite::Owner> {
+        sqlite::owner(self, address, access)
+    }
+
+    /// A command line for the same store, quoted for a message.
+    pub fn command(&self, verb: &str) -> String {
+        format!("`{}`", self.line(verb))
+    }
+
+    /// A command line for the same store. It holds no password.
+    pub fn line(&self, verb: &str) -> String {
+        format!("rowlock {verb}{}", self.flags)
+    }
+}
+
+fn config_flag(global: &Global) -> String {
+    let flag = |path: &PathBuf| format!(" --config {}", quoted(&path.display().to_string()));
+    global.config.as_ref().map(flag).unwrap_or_default()
+}
+
+/// Only a server has schemas. One that the file names may be meant for the URL that a flag replaces.
+fn in_schema(store: Store, global: &Global, config: &Config) -> Result<Store> {
+    let named = match (&global.schema, &config.schema) {
+        (Some(schema), _) => Some(schema.clone()),
+        (None, Some(name)) => Some(Schema::new(name)?),
+        (None, None) => None,
+    };
+    match (store, named) {
+        (Store::Postgres(mut address), Some(schema)) => {
+            address.schema = schema;
+            Ok(Store::Postgres(address))
+        }
+        (Store::Sqlite(_), Some(_)) if global.schema.is_some() || global.url.is_none() => {
+            Err(exit::with(
+                exit::USAGE,
+                "a schema is for PostgreSQL, and the store is a SQLite file, whose tables begin with \
+                 rowlock_: take the schema out, or check --url",
+            ))
+        }
+        (store, _) => Ok(store),
+    }
+}

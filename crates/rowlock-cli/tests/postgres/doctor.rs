@@ -1,0 +1,209 @@
+//! Every finding of `doctor` that only a server can have, provoked on a real one.
+
+use rowlock_testbed::{PgBouncer, Postgres, Process};
+use serde_json::Value;
+
+use crate::store::{CANARY, Store, checked};
+
+const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
+/// Two minutes later, for whoever asks the store.
+const LATER: &str =
+    "CREATE OR REPLACE FUNCTION rowlock.now() RETURNS timestamptz LANGUAGE sql VOLATILE
+                     AS $$ SELECT clock_timestamp() + interval '2 min' $$";
+
+/// A store with the kinds of its configuration.
+fn well() -> Store {
+    let store = Store::new(ECHO);
+    store.ok(&["apply"]);
+    store
+}
+
+fn doctor(store: &Store, flags: &[&str]) -> (Option<i32>, Vec<Value>) {
+    let finished = store.run(&[&["doctor", "--json"], flags].concat());
+    assert_eq!(finished.stderr, "", "{finished:?}");
+    let lines = finished.stdout.lines();
+    let found = lines.map(|line| serde_json::from_str(line).unwrap());
+    (finished.code, found.collect())
+}
+
+/// The one finding with this code: its level, its sentence and its remedy.
+fn of(found: &[Value], code: &str) -> Option<(String, String, String)> {
+    let mut those = found.iter().filter(|each| each["code"] == code);
+    let text = |each: &Value, field: &str| each[field].as_str().unwrap().to_owned();
+    let one = those.next().filter(|each| each["level"] != "ok")?;
+    assert_eq!(those.count(), 0, "{found:#?}");
+    Some((text(one, "level"), text(one, "what"), text(one, "remedy")))
+}
+
+/// The only one.
+fn only(store: &Store, code: &str, flags: &[&str]) -> (String, String, String) {
+    let (exit, found) = doctor(store, flags);
+    assert_eq!(exit, Some(6), "{found:#?}");
+    let bad = found.iter().filter(|each| each["level"] != "ok");
+    assert_eq!(bad.count(), 1, "{found:#?}");
+    of(&found, code).unwrap_or_else(|| panic!("no {code}: {found:#?}"))
+}
+
+/// Runs a remedy as it is printed, but for who runs it.
+fn mend(store: &Store, remedy: &str) {
+    let statement = remedy.strip_prefix("psql -c \"").unwrap();
+    store.sql(statement.strip_suffix('"').unwrap());
+}
+
+#[test]
+fn a_store_that_is_well_has_no_findings() {
+    let store = well();
+    let (exit, found) = doctor(&store, &[]);
+    assert_eq!(exit, Some(0), "{found:#?}");
+    let codes: Vec<&str> = found
+        .iter()
+        .filter_map(|each| each["code"].as_str())
+        .collect();
+    assert_eq!(
+        codes.join(" "),
+        "R002 R004 R005 R006 R008 R009 R010 R011 R012 R013 R014 R015"
+    );
+    assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
+}
+
+#[test]
+fn a_schema_that_was_changed_or_is_newer_is_found() {
+    let store = well();
+    store.sql("DROP INDEX rowlock.aside_due");
+    let (level, what, _) = only(&store, "R002", &[]);
+    assert_eq!(
+        (level.as_str(), what.as_str()),
+        ("error", "the index aside_due is missing")
+    );
+    store.sql("UPDATE rowlock.migration SET version = 99");
+    let (_, what, _) = only(&store, "R002", &[]);
+    assert!(what.contains("install a newer rowlock"), "{what}");
+}
+
+#[test]
+fn a_switch_that_was_forgotten_is_found_and_cleared() {
+    let store = well();
+    store.sql("UPDATE rowlock.kind SET switch = 'hold', switch_reason = 'why'");
+    let (_, what, remedy) = only(&store, "R008", &[]);
+    assert_eq!(what, "kind echo is set to hold: why");
+    mend(&store, &remedy);
+    assert_eq!(doctor(&store, &[]).0, Some(0));
+}
+
+#[test]
+fn clocks_that_are_apart_are_found() {
+    let store = well();
+    store.sql(LATER);
+    let (_, found) = doctor(&store, &[]);
+    let (level, what, _) = of(&found, "R010").unwrap();
+    assert_eq!(level, "warn");
+    assert!(
+        what.starts_with("the server's clock is ") && what.contains(" ahead of this machine's"),
+        "{what}"
+    );
+}
+
+#[test]
+fn whoever_keeps_a_segment_from_being_emptied_is_named() {
+    let store = well();
+    store.ok(&["enqueue", "echo"]);
+    // The first segment is closed, and has a job in it.
+    store.sql("SELECT setval('rowlock.ring', 9)");
+    store.sql(LATER);
+    let blocker = |found: &[Value]| of(found, "R012");
+    assert_eq!(blocker(&doctor(&store, &[]).1), None);
+    let session = store.session();
+    session
+        .execute("SET application_name = 'metabase'; BEGIN; SELECT count(*) FROM rowlock.job_0")
+        .unwrap();
+    let (level, what, remedy) = blocker(&doctor(&store, &[]).1).unwrap();
+    assert_eq!(level, "warn");
+    let who = format!(
+        "session {} (application \"metabase\") has held a lock on job_0 for 2 m",
+        session.pid()
+    );
+    assert!(what.starts_with(&who), "{what}");
+    assert!(what.contains("its 8 KiB can't be emptied"), "{what}");
+    mend(&store, &remedy);
+    assert_eq!(blocker(&doctor(&store, &[]).1), None);
+}
+
+#[test]
+fn a_prepared_transaction_in_the_way_is_named() {
+    let store = well();
+    store.ok(&["enqueue", "echo"]);
+    store.sql("SELECT setval('rowlock.ring', 9)");
+    store.sql(LATER);
+    store.sql("BEGIN; SELECT count(*) FROM rowlock.job_0; PREPARE TRANSACTION 'it''s forgotten'");
+    let (_, what, remedy) = of(&doctor(&store, &[]).1, "R012").unwrap();
+    assert!(
+        what.starts_with(
+            "the prepared transaction \"it's forgotten\" has held a lock on job_0 for 2 m"
+        ),
+        "{what}"
+    );
+    mend(&store, &remedy);
+    assert_eq!(of(&doctor(&store, &[]).1, "R012"), None);
+}
+
+#[test]
+fn sequences_that_did_not_come_along_with_a_copy_are_found() {
+    let store = well();
+    store.ok(&["enqueue", "echo"]);
+    // As a copy of the tables alone leaves them.
+    store.sql("SELECT setval('rowlock.job_id', 1, false)");
+    let (level, what, remedy) = only(&store, "R013", &[]);
+    assert_eq!(level, "error");
+    assert!(
+        what.starts_with("the sequence rowlock.job_id is at 1, and 1 is stored already"),
+        "{what}"
+    );
+    mend(&store, &remedy);
+    assert_eq!(doctor(&store, &[]).0, Some(0));
+    assert_eq!(store.json(&["enqueue", "echo", "--json"])["id"], 2);
+}
+
+#[test]
+fn a_worker_that_starts_sets_sequences_right() {
+    let store = well();
+    store.ok(&["enqueue", "echo", "--in", "1h"]);
+    store.sql("SELECT setval('rowlock.job_id', 1, false)");
+    store.ok(&["work", "--once", "--quiet"]);
+    assert_eq!(doctor(&store, &[]).0, Some(0));
+    assert_eq!(store.json(&["enqueue", "echo", "--json"])["id"], 2);
+}
+
+#[test]
+fn another_isolation_by_default_is_found() {
+    let store = well();
+    let options = "options=-c%20default_transaction_isolation%3Dserializable";
+    let url = format!("{}?{options}", store.url());
+    let (level, what, _) = only(&store, "R014", &["--url", &url]);
+    assert_eq!(level, "warn");
+    assert!(
+        what.starts_with("transactions are SERIALIZABLE by default"),
+        "{what}"
+    );
+}
+
+#[test]
+fn a_pooler_that_lets_no_notification_through_is_told_and_is_no_finding() {
+    let store = well();
+    let pooler = PgBouncer::start(Postgres::shared());
+    let url = pooler.url(store.database.name());
+    let url = url.replace("postgres@", &format!("postgres:{CANARY}@"));
+    let (exit, found) = doctor(&store, &["--url", &url]);
+    assert_eq!(exit, Some(0), "{found:#?}");
+    let (level, what, _) = of(&found, "R015").unwrap();
+    assert_eq!(level, "info");
+    assert!(what.starts_with("notifications don't arrive"), "{what}");
+    // Everything works all the same.
+    let mut command = store.command(&["enqueue", "echo", "--url", &url]);
+    let queued = checked(&["enqueue"], Process::run(&mut command, ""));
+    assert_eq!(
+        queued.stdout, "queued 1  echo  queue default\n",
+        "{queued:?}"
+    );
+    let mut command = store.command(&["work", "--once", "--quiet", "--url", &url]);
+    assert_eq!(Process::run(&mut command, "").stdout, "{}\n");
+}

@@ -1,0 +1,16 @@
+//! The binary on PostgreSQL: real servers, real sessions, real roles.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
+
+mod demo;
+mod doctor;
+mod journey;
+mod migrate;
+#[path = "../place/mod.rs"]
+mod place;
+mod roles;
+mod store;

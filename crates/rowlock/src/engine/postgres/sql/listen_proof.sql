@@ -1,0 +1,2 @@
+-- purpose: prove that hearing works
+NOTIFY "rowlock.ready", '{proof}'
