@@ -83,7 +83,7 @@ impl Postgres {
                 ],
             )
             .await?;
-        let (jobs, summary) = self.keep(wanted, &rows)?;
+        let (jobs, summary) = self.keep(wanted, wanted.limit, &rows)?;
         asking.answered();
         Ok(Claimed {
             jobs: jobs.into_iter().map(|(_, job)| job).collect(),
@@ -142,7 +142,7 @@ impl Postgres {
                 ],
             )
             .await?;
-        let answer = self.keep(wanted, &rows)?;
+        let answer = self.keep(wanted, limit, &rows)?;
         asking.answered();
         if answer.1.swept {
             lock(&self.budget).spent(began, self.clock.elapsed());
@@ -154,6 +154,7 @@ impl Postgres {
     fn keep(
         &self,
         wanted: &Claim,
+        limit: usize,
         rows: &[tokio_postgres::Row],
     ) -> Result<(Vec<(Timestamp, ClaimedJob)>, Summary)> {
         let mut leased = Vec::with_capacity(rows.len());
@@ -176,7 +177,11 @@ impl Postgres {
         self.flow
             .fetch_add(u64::try_from(leased.len()).unwrap_or(0), Ordering::Relaxed);
         let mut lanes = lock(&self.lanes);
-        lanes.unsorted = summary.unsorted.unwrap_or(lanes.unsorted);
+        if summary.swept {
+            let taken: Vec<&ClaimedJob> = leased.iter().map(|one| &one.job).collect();
+            let unsorted = summary.unsorted.unwrap_or(lanes.unsorted);
+            lanes.swept(&taken, leased.len() < limit, summary.now, unsorted);
+        }
         let mut jobs = Vec::with_capacity(leased.len());
         for one in leased {
             let job = one.job;

@@ -15,10 +15,14 @@ const YOUNG: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     bounds: HashMap<(Name, Name, i16), (Timestamp, JobId)>,
-    /// How many jobs had come back to places that claims had passed, at the last claim without bounds.
+    /// How many jobs had come back to places that claims had passed, at the last claim that left nothing.
     pub(super) unsorted: i64,
     /// Up to when jobs that were set aside have been brought back.
     aside_after: Option<Timestamp>,
+}
+
+fn lane(job: &ClaimedJob) -> (Name, Name, i16) {
+    (job.queue.clone(), job.kind.clone(), job.priority)
 }
 
 /// Bounds in the form that a claim takes.
@@ -32,6 +36,28 @@ pub(super) struct Bounds {
 }
 
 impl Lanes {
+    /// A claim went without bounds: what it has taken tells where its lanes begin now. If it left
+    /// nothing, the others begin at `now`; otherwise they were not looked at, and the next claim does.
+    pub(super) fn swept(
+        &mut self,
+        jobs: &[&ClaimedJob],
+        left_nothing: bool,
+        now: Timestamp,
+        unsorted: i64,
+    ) {
+        for job in jobs {
+            self.bounds.remove(&lane(job));
+        }
+        if left_nothing {
+            let young = (
+                now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN),
+                JobId(0),
+            );
+            self.bounds.values_mut().for_each(|bound| *bound = young);
+            self.unsorted = unsorted;
+        }
+    }
+
     /// Everything before the newest job that was claimed is claimed too, or in somebody's hands.
     pub(super) fn claimed(&mut self, job: &ClaimedJob, ready_at: Timestamp, now: Timestamp) {
         let young = now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN);
@@ -39,8 +65,7 @@ impl Lanes {
             true => (ready_at, job.id),
             false => (young, JobId(0)),
         };
-        let lane = (job.queue.clone(), job.kind.clone(), job.priority);
-        let held = self.bounds.entry(lane).or_insert(bound);
+        let held = self.bounds.entry(lane(job)).or_insert(bound);
         *held = (*held).max(bound);
     }
 
