@@ -6,7 +6,7 @@ use std::time::Duration;
 use rowlock::JobId;
 use rowlock::clock::Clock;
 
-use super::small::{Small, drain_all};
+use super::small::{Small, drain_turning};
 use crate::conformance::world::job;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -41,7 +41,7 @@ pub async fn a_backlog_for_tomorrow_does_not_stop_the_ring(small: Small) {
     let mut most = 0;
     for _ in 0..through / part {
         site.stage_many("mail", part).await;
-        drain_all(&site, &worker, &["mail"], part).await;
+        drain_turning(&site, &worker, &["mail"], part).await;
         most = most.max(small.number(SPACE));
     }
     told.push(format!(
@@ -54,7 +54,7 @@ pub async fn a_backlog_for_tomorrow_does_not_stop_the_ring(small: Small) {
     let aside = small.number("SELECT count(*) FROM rowlock.aside WHERE token IS NULL");
     assert_eq!(aside, backlog);
     world.advance(DAY);
-    let ran: BTreeSet<JobId> = drain_all(&site, &worker, &["mail"], backlog)
+    let ran: BTreeSet<JobId> = drain_turning(&site, &worker, &["mail"], backlog)
         .await
         .into_iter()
         .collect();

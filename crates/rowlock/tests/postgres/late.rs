@@ -5,7 +5,7 @@ use std::time::Duration;
 use rowlock::JobId;
 use rowlock_testbed::Session;
 
-use super::small::{BYTES, Small, drain_all};
+use super::small::{BYTES, Small, drain_all, drain_turning};
 
 pub async fn an_open_transaction_keeps_only_its_own_segment(small: Small) {
     let world = small.world();
@@ -77,7 +77,7 @@ async fn stalls_nobody(small: &Small, reader: &Session) {
     let generation = small.generation();
     for _ in 0..3 {
         site.stage_many("mail", 500).await;
-        drain_all(&site, &worker, &["mail"], 500).await;
+        drain_turning(&site, &worker, &["mail"], 500).await;
         small.nobody_waits();
     }
     assert_eq!(small.generation(), generation);

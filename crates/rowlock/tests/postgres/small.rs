@@ -173,9 +173,29 @@ pub async fn drain(site: &Site, worker: &WorkerId, kinds: &[&str], most: usize) 
     }
 }
 
-/// Claims, completes and turns the ring until so many are done: what bounds hide has to wait for a
-/// sweep's share of time.
+/// Claims and completes until so many are done: what bounds hide has to wait for a sweep's share of
+/// time. The ring stays as it is.
 pub async fn drain_all(site: &Site, worker: &WorkerId, kinds: &[&str], jobs: usize) -> Vec<JobId> {
+    until_done(site, worker, kinds, jobs, false).await
+}
+
+/// The same, and turns the ring meanwhile.
+pub async fn drain_turning(
+    site: &Site,
+    worker: &WorkerId,
+    kinds: &[&str],
+    jobs: usize,
+) -> Vec<JobId> {
+    until_done(site, worker, kinds, jobs, true).await
+}
+
+async fn until_done(
+    site: &Site,
+    worker: &WorkerId,
+    kinds: &[&str],
+    jobs: usize,
+    turn: bool,
+) -> Vec<JobId> {
     let clock = Clock::system();
     let mut last = clock.elapsed();
     let mut wakeups = site.engine().wakeups();
@@ -186,7 +206,9 @@ pub async fn drain_all(site: &Site, worker: &WorkerId, kinds: &[&str], jobs: usi
             .claim(wanted(worker, kinds, 1_000))
             .await
             .unwrap();
-        site.engine().upkeep().await.unwrap();
+        if turn {
+            site.engine().upkeep().await.unwrap();
+        }
         if claimed.jobs.is_empty() {
             let passed = clock.elapsed().saturating_sub(last);
             let missing = jobs - all.len();
