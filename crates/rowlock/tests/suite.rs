@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     trials.extend(lease_protocol::trials());
     trials.extend(model::trials());
     trials.extend(sqlite::trials());
+    trials.extend(postgres::trials());
     trials.extend(tidy::trials());
     trials.extend(mutants::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

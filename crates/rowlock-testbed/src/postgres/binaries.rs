@@ -27,6 +27,17 @@ pub(super) fn folder() -> PathBuf {
     })
 }
 
+/// A program beside the server's; one that only clients need may be missing there, then it is the
+/// newest that is installed.
+pub(super) fn program(name: &str) -> Option<PathBuf> {
+    let beside = folder().join(name);
+    let elsewhere = || installed().map(|folder| folder.join(name));
+    [Some(beside), elsewhere()]
+        .into_iter()
+        .flatten()
+        .find(|path| path.is_file())
+}
+
 fn installed() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
     versions

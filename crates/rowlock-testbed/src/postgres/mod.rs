@@ -138,6 +138,17 @@ impl Postgres {
         }
     }
 
+    /// Where a program of PostgreSQL's is, such as `pg_dump`.
+    ///
+    /// # Panics
+    /// When it isn't installed.
+    #[must_use]
+    pub fn program(name: &str) -> PathBuf {
+        binaries::program(name).unwrap_or_else(|| {
+            panic!("{name} is missing. Type:  apt-get install -y postgresql-client")
+        })
+    }
+
     /// The URL of a database.
     #[must_use]
     pub fn url(&self, database: &str) -> String {

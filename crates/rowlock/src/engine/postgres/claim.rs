@@ -98,6 +98,8 @@ impl Postgres {
         limit: usize,
         sweep: bool,
     ) -> Result<(Vec<(Timestamp, ClaimedJob)>, Summary)> {
+        #[cfg(feature = "test-hooks")]
+        let sweep = sweep && !crate::hooks::switched_off("claim.sweep");
         let worker = self.number_of(&wanted.worker).await?;
         let token = wanted.token.get();
         let most = i32::try_from(limit).unwrap_or(i32::MAX);
