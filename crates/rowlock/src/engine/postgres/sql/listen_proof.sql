@@ -1,0 +1,2 @@
+-- purpose: a proof that others are heard
+NOTIFY "rowlock.ready", '{proof}'
