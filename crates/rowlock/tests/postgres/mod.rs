@@ -1,3 +1,41 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
 pub mod home;
+mod network;
+mod server;
+mod sessions;
+mod stand;
+
+use libtest_mimic::Trial;
+
+use crate::plain;
+
+macro_rules! trials {
+    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
+        pub fn trials() -> Vec<Trial> {
+            vec![$($(plain(
+                concat!("postgres_", stringify!($module), "::", stringify!($case)),
+                $module::$case,
+            )),+),+]
+        }
+    };
+}
+
+trials! {
+    server:
+        twenty_crashes_of_the_server_lose_nothing_that_was_acknowledged,
+        a_server_that_is_away_stops_handlers_before_others_begin,
+        a_server_that_turned_read_only_is_waited_for;
+    network:
+        an_enqueue_whose_answer_was_lost_is_found_by_its_key,
+        an_enqueue_that_never_arrived_is_made_by_the_second_try,
+        a_claim_whose_answer_was_lost_is_released_by_the_next_heartbeat,
+        a_silent_network_stops_handlers_before_others_begin;
+    sessions:
+        sessions_ended_by_force_lose_nothing,
+        listening_comes_back_after_its_session_was_ended,
+        a_worker_whose_listening_session_was_ended_still_finds_work,
+        a_limit_on_statements_holds_up_nobody_for_good,
+        a_stricter_isolation_of_the_database_changes_nothing,
+        a_deadlock_of_two_callers_ends_with_a_second_try;
+}
