@@ -1,7 +1,9 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
 pub mod home;
+mod idle;
 mod network;
+pub mod pooler;
 mod server;
 mod sessions;
 mod stand;
@@ -31,6 +33,11 @@ trials! {
         an_enqueue_that_never_arrived_is_made_by_the_second_try,
         a_claim_whose_answer_was_lost_is_released_by_the_next_heartbeat,
         a_silent_network_stops_handlers_before_others_begin;
+    pooler:
+        nothing_of_a_session_is_left_behind,
+        a_worker_finds_work_without_being_woken;
+    idle:
+        an_idle_worker_asks_less_than_once_a_second;
     sessions:
         sessions_ended_by_force_lose_nothing,
         listening_comes_back_after_its_session_was_ended,
