@@ -150,6 +150,16 @@ pub fn engines() -> Vec<(&'static str, Build)> {
     ]
 }
 
+/// Further ways to an engine, for the steps of the journey.
+fn detours() -> Vec<(&'static str, Build)> {
+    vec![(
+        "pooler",
+        || Arc::new(crate::postgres::pooler::Pooled::new()),
+    )]
+}
+
+const JOURNEY: &[&str] = &["stage", "claim", "settle", "lease", "unique", "worker"];
+
 /// For a process that knows only where the store is.
 pub fn home_at(url: &str) -> Arc<dyn Home> {
     match url.split_once(':').unwrap() {
@@ -166,8 +176,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for (engine, home) in engines() {
+    let every = engines()
+        .into_iter()
+        .map(|(engine, home)| (engine, home, true));
+    let some = detours()
+        .into_iter()
+        .map(|(detour, home)| (detour, home, false));
+    for (engine, home, whole) in every.chain(some) {
         for (case, run) in CASES {
+            let module = case.split("::").next().unwrap();
+            if !whole && !JOURNEY.contains(&module) {
+                continue;
+            }
             trials.push(Trial::test(format!("{engine}::{case}"), move || {
                 let runtime = tokio::runtime::Builder::new_multi_thread()
                     .worker_threads(2)
