@@ -1,6 +1,7 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
 mod copies;
+mod golden;
 mod history;
 pub mod home;
 mod horizon;
@@ -89,6 +90,8 @@ macro_rules! with_servers {
 }
 
 with_servers! {
+    golden:
+        is_as_recorded;
     server:
         twenty_crashes_of_the_server_lose_nothing_that_was_acknowledged,
         a_server_that_is_away_stops_handlers_before_others_begin,
