@@ -15,6 +15,7 @@ mod rivals;
 mod server;
 mod sessions;
 mod small;
+pub mod space;
 mod stand;
 
 use std::future::Future;
@@ -106,6 +107,8 @@ with_servers! {
         a_worker_finds_work_without_being_woken;
     idle:
         an_idle_worker_asks_less_than_once_a_second;
+    space:
+        a_full_disk_takes_no_job_and_loses_none;
     sessions:
         sessions_ended_by_force_lose_nothing,
         listening_comes_back_after_its_session_was_ended,
