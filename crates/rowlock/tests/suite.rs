@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     trials.extend(crash::trials());
     trials.extend(lease_protocol::trials());
     trials.extend(model::trials());
+    trials.extend(postgres::trials());
     trials.extend(sqlite::trials());
     trials.extend(postgres::trials());
     trials.extend(tidy::trials());

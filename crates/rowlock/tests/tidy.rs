@@ -251,6 +251,7 @@ fn every_case_that_a_promise_names_exists() {
     let page = std::fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
     let mut cases: BTreeSet<String> = crate::conformance::names().map(str::to_owned).collect();
     let mut plain = crate::sqlite::trials();
+    plain.extend(crate::postgres::trials());
     plain.extend(crate::lease_protocol::trials());
     cases.extend(plain.iter().map(|trial| trial.name().to_owned()));
     cases.extend(crate::faults::names());

@@ -18,12 +18,22 @@ pub struct PgBouncer {
     reason = "a test that can't run its PgBouncer has failed"
 )]
 impl PgBouncer {
-    /// Starts one.
+    /// Starts one that keeps a few connections for each database.
     ///
     /// # Panics
     /// When it isn't installed or doesn't start.
     #[must_use]
     pub fn start(server: &Postgres) -> Self {
+        Self::start_with(server, 10)
+    }
+
+    /// Starts one that keeps so many connections for each database: with a single one, every client is
+    /// given what the others left behind.
+    ///
+    /// # Panics
+    /// When it isn't installed or doesn't start.
+    #[must_use]
+    pub fn start_with(server: &Postgres, connections: u32) -> Self {
         let settings = format!(
             "[databases]
 * = host=127.0.0.1 port={} user=postgres
@@ -32,7 +42,7 @@ listen_addr = 127.0.0.1
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
-default_pool_size = 10
+default_pool_size = {connections}
 max_client_conn = 500
 ignore_startup_parameters = extra_float_digits",
             server.port()

@@ -225,9 +225,9 @@ pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
 
 pub async fn a_worker_wakes_for_a_job_of_another_process(world: World) {
     let site = real(&world);
-    // Without a wake-up it would look again in an hour.
+    // Where others wake it, it would not look again by itself in time.
     let options = Options {
-        poll: Duration::from_secs(3600),
+        poll: world.home.poll(),
         ..Options::default()
     };
     let mut busy = busy(&site, options);

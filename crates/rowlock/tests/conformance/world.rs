@@ -30,6 +30,11 @@ pub trait Home: Send + Sync {
     fn work_done(&self) -> Option<u64> {
         None
     }
+    /// How often a worker must look by itself. It is woken for most of what comes, so that hardly ever
+    /// would do.
+    fn poll(&self) -> Duration {
+        Duration::from_secs(3600)
+    }
     /// What time it is, where the store has a clock of its own.
     fn time_is(&self, _now: Timestamp) {}
 }

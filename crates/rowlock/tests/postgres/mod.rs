@@ -5,12 +5,18 @@ mod copies;
 mod history;
 pub mod home;
 mod horizon;
+mod idle;
 mod lanes;
 mod late;
 mod lease;
+mod network;
+pub mod pooler;
 mod ring;
 mod rivals;
+mod server;
+mod sessions;
 mod small;
+mod stand;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,6 +24,7 @@ use std::pin::Pin;
 use libtest_mimic::Trial;
 
 use self::small::Small;
+use crate::plain;
 
 type Case = fn(Small) -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -74,5 +81,40 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         })
     };
-    CASES.iter().map(trial).collect()
+    CASES.iter().map(trial).chain(with_servers()).collect()
+}
+
+macro_rules! with_servers {
+    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
+        fn with_servers() -> Vec<Trial> {
+            vec![$($(plain(
+                concat!("postgres_", stringify!($module), "::", stringify!($case)),
+                $module::$case,
+            )),+),+]
+        }
+    };
+}
+
+with_servers! {
+    server:
+        twenty_crashes_of_the_server_lose_nothing_that_was_acknowledged,
+        a_server_that_is_away_stops_handlers_before_others_begin,
+        a_server_that_turned_read_only_is_waited_for;
+    network:
+        an_enqueue_whose_answer_was_lost_is_found_by_its_key,
+        an_enqueue_that_never_arrived_is_made_by_the_second_try,
+        a_claim_whose_answer_was_lost_is_released_by_the_next_heartbeat,
+        a_silent_network_stops_handlers_before_others_begin;
+    pooler:
+        nothing_of_a_session_is_left_behind,
+        a_worker_finds_work_without_being_woken;
+    idle:
+        an_idle_worker_asks_less_than_once_a_second;
+    sessions:
+        sessions_ended_by_force_lose_nothing,
+        listening_comes_back_after_its_session_was_ended,
+        a_worker_whose_listening_session_was_ended_still_finds_work,
+        a_limit_on_statements_holds_up_nobody_for_good,
+        a_stricter_isolation_of_the_database_changes_nothing,
+        a_deadlock_of_two_callers_ends_with_a_second_try;
 }

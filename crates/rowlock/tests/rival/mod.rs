@@ -1,5 +1,6 @@
 //! Processes of their own: each is this test binary in another role.
 
+mod insist;
 mod late;
 mod produce;
 mod work;
@@ -36,6 +37,7 @@ pub fn act(arguments: &[String]) -> ExitCode {
             let (seed, jobs) = (seed.parse().unwrap(), jobs.parse().unwrap());
             runtime.block_on(produce::produce(url, told, seed, jobs));
         }
+        ["insist", url, told] => runtime.block_on(insist::insist(url, told)),
         ["migrate", url] => home_at(url).migrate(),
         ["prune", url] => runtime.block_on(prune(url)),
         ["late", url, lease] => runtime.block_on(late::late(url, lease)),

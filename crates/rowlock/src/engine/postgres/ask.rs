@@ -8,7 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::Postgres;
 use super::connect::take;
-use super::error::{is_worn_out, map};
+use super::error::{is_of_another_isolation, is_worn_out, map};
 use super::statements::{Sql, call};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -66,29 +66,23 @@ impl Postgres {
     ) -> Result<Vec<Row>> {
         let client = take(&self.pool, PATIENCE).await?;
         let asked = Clock::system()
-            .timeout(patience, client.query_typed(text, values))
+            .timeout(patience, client.ask(text, values))
             .await;
-        let answer = match asked {
-            Some(answer) => answer.map_err(|why| map(&why, doing)),
+        match asked {
+            Some(Ok(rows)) => Ok(rows),
+            Some(Err(why)) => {
+                let error = map(&why, doing);
+                if is_worn_out(&error) || is_of_another_isolation(&why) {
+                    // Another one may lead to another server, or know better how to begin.
+                    drop(Object::take(client));
+                }
+                Err(error)
+            }
             None => Err(silence(doing)),
-        };
-        if answer
-            .as_ref()
-            .is_err_and(|why| is_worn_out(why) || is_silence(why))
-        {
-            // Another one may lead to another server, or to one that answers.
-            drop(Object::take(client));
         }
-        answer
     }
 }
 
-const SILENCE: &str = "no answer in time";
-
 fn silence(doing: &str) -> Error {
-    Error::Unavailable(format!("{SILENCE} ({doing})"))
-}
-
-fn is_silence(why: &Error) -> bool {
-    matches!(why, Error::Unavailable(text) if text.starts_with(SILENCE))
+    Error::Unavailable(format!("no answer in time ({doing})"))
 }

@@ -1,14 +1,18 @@
 //! Where the server is, and the few connections that a process keeps to it.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
 use tokio_postgres::config::SslMode;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Client, Config, NoTls, Row};
 
+use super::ask::Value;
 use super::error::{map, unreachable};
 use super::io::Io;
+use super::row::get;
+use super::statements::sql;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 
@@ -176,17 +180,83 @@ pub(super) struct Maker {
     io: Io,
 }
 
-impl managed::Manager for Maker {
-    type Type = Client;
-    type Error = Error;
+/// A connection, and whether its calls must say how they see what others commit.
+#[derive(Debug)]
+pub(super) struct Link {
+    client: Client,
+    explicit: bool,
+    /// A question was given up before its answer: the next one would wait for that too.
+    asking: AtomicBool,
+}
 
-    async fn create(&self) -> Result<Client> {
-        connect(&self.address, &self.io).await
+impl std::ops::Deref for Link {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Link {
+    /// Runs one statement in a transaction of its own, in one round trip.
+    pub(super) async fn ask(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        self.asking.store(true, Ordering::Relaxed);
+        let answer = self.send(text, values).await;
+        self.asking.store(false, Ordering::Relaxed);
+        answer
     }
 
-    async fn recycle(&self, client: &mut Client, _: &Metrics) -> RecycleResult<Error> {
-        match client.is_closed() {
-            true => Err(RecycleError::message("closed")),
+    async fn send(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let asking = self.client.query_typed(text, values);
+        if !self.explicit {
+            return asking.await;
+        }
+        let plain = Schema::default();
+        // All three are sent before the first is answered. After an error the last one rolls back.
+        let (begin, commit) = (sql!("begin").text(&plain), sql!("commit").text(&plain));
+        let (begun, rows, ended) = tokio::join!(
+            biased;
+            self.client.batch_execute(&begin),
+            asking,
+            self.client.batch_execute(&commit),
+        );
+        begun?;
+        let rows = rows?;
+        ended.map(|()| rows)
+    }
+}
+
+impl managed::Manager for Maker {
+    type Type = Link;
+    type Error = Error;
+
+    async fn create(&self) -> Result<Link> {
+        let client = connect(&self.address, &self.io).await?;
+        let asked = client
+            .query_typed(&sql!("isolation").text(&Schema::default()), &[])
+            .await;
+        let rows = asked.map_err(|why| map(&why, "isolation"))?;
+        let fits: bool = rows.first().map_or(Ok(false), |row| get(row, 0))?;
+        #[cfg(feature = "test-hooks")]
+        let fits = fits || crate::hooks::switched_off("call.isolation");
+        Ok(Link {
+            client,
+            explicit: !fits,
+            asking: AtomicBool::new(false),
+        })
+    }
+
+    async fn recycle(&self, client: &mut Link, _: &Metrics) -> RecycleResult<Error> {
+        match client.is_closed() || client.asking.load(Ordering::Relaxed) {
+            true => Err(RecycleError::message("closed, or busy")),
             false => Ok(()),
         }
     }

@@ -171,6 +171,12 @@ pub(crate) fn sort(code: &str, text: &str, detail: &str, doing: &str) -> Error {
     }
 }
 
+/// Whether this is an answer that nobody gets who sees what others have committed so far: the
+/// database's default has changed since the connection was made.
+pub(super) fn is_of_another_isolation(why: &tokio_postgres::Error) -> bool {
+    why.code().is_some_and(|code| code.code() == "40001")
+}
+
 /// Whether a connection that met this error should not be used again.
 pub(super) fn is_worn_out(error: &Error) -> bool {
     matches!(error, Error::Unreachable(_) | Error::Bug(_))

@@ -1,13 +1,13 @@
 //! Wakes workers when the server says that something was enqueued while they slept.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::{AsyncMessage, Client, NoTls};
 
-use super::connect::Address;
+use super::connect::{Address, Schema};
 use super::statements::sql;
 use crate::clock::Clock;
 use crate::engine::Bell;
@@ -17,21 +17,42 @@ use crate::job::Token;
 /// Whether notifications arrive, and how many answers in a row were empty.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
-    alive: Arc<AtomicBool>,
+    hears: Arc<Hears>,
     started: AtomicBool,
     empty: AtomicU32,
 }
 
+/// What is known about it.
+#[derive(Debug, Default)]
+struct Hears(AtomicU8);
+
+const YES: u8 = 1;
+const NO: u8 = 2;
+
 /// How long the proof that notifications arrive may take.
 const PROOF: Duration = Duration::from_secs(2);
+/// How long the questions before it may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause before another try: a pooler won't change its mind soon.
 const PAUSE: Duration = Duration::from_secs(60);
-/// The pause after a connection that had worked was lost.
+/// The pause after a connection was lost, or not to be had.
 const SOON: Duration = Duration::from_secs(1);
 
+/// How listening ended.
+enum Ended {
+    /// The server or the connection is gone, or never was there.
+    Lost,
+    /// Behind a pooler that hands out a connection per transaction nobody hears anything.
+    Deaf,
+}
+
 impl Listener {
-    pub(super) fn is_alive(&self) -> bool {
-        self.alive.load(Ordering::Relaxed)
+    pub(super) fn hears(&self) -> Option<bool> {
+        match self.hears.0.load(Ordering::Relaxed) {
+            YES => Some(true),
+            NO => Some(false),
+            _ => None,
+        }
     }
 
     /// The first who wants to be woken starts it.
@@ -40,12 +61,19 @@ impl Listener {
             return;
         }
         let Ok(starter) = io.starter() else { return };
-        let (address, bell, alive) = (address.clone(), bell.clone(), Arc::clone(&self.alive));
+        let (address, bell, hears) = (address.clone(), bell.clone(), Arc::clone(&self.hears));
         starter.start("rowlock-listen", async move {
             loop {
-                let worked = listen(&address, &bell, &alive).await;
-                alive.store(false, Ordering::Relaxed);
-                let pause = if worked { SOON } else { PAUSE };
+                let pause = match listen(&address, &bell, &hears).await {
+                    Ended::Lost => SOON,
+                    Ended::Deaf => {
+                        tracing::info!(
+                            "notifications don't arrive, as behind a pooler: work is polled for"
+                        );
+                        PAUSE
+                    }
+                };
+                hears.0.store(NO, Ordering::Relaxed);
                 Clock::system().sleep(pause).await;
                 // What was enqueued in between was told to nobody.
                 bell.ring();
@@ -69,10 +97,10 @@ impl Listener {
     }
 }
 
-/// Listens until the connection is lost. Whether it had worked.
-async fn listen(address: &Address, bell: &Bell, alive: &AtomicBool) -> bool {
+/// Listens until the connection is lost.
+async fn listen(address: &Address, bell: &Bell, hears: &Hears) -> Ended {
     let Ok((client, mut connection)) = address.config().connect(NoTls).await else {
-        return false;
+        return Ended::Lost;
     };
     let (sender, mut told) = mpsc::unbounded_channel();
     let drive = async move {
@@ -84,56 +112,85 @@ async fn listen(address: &Address, bell: &Bell, alive: &AtomicBool) -> bool {
                     let _ = sender.send(note.payload().to_owned());
                 }
                 Some(Ok(_)) => {}
-                Some(Err(_)) | None => return,
+                Some(Err(_)) | None => return Ended::Lost,
             }
         }
     };
     let attend = async {
-        let proof = format!("proof {}", Token::random().map_or(0, Token::get));
-        let text = sql!("listen").text(&address.schema);
-        if client.batch_execute(&text).await.is_err() {
-            return;
+        match prove(address, &client, &mut told).await {
+            None => return Ended::Lost,
+            Some(false) => return Ended::Deaf,
+            Some(true) => hears.0.store(YES, Ordering::Relaxed),
         }
-        let heard = async {
-            prove(address, &proof).await;
-            while let Some(payload) = told.recv().await {
-                if payload == proof {
-                    return;
-                }
-            }
-        };
-        if Clock::system().timeout(PROOF, heard).await.is_none() {
-            tracing::info!("notifications don't arrive, as behind a pooler: work is polled for");
-            return;
-        }
-        alive.store(true, Ordering::Relaxed);
         bell.ring();
         while let Some(payload) = told.recv().await {
             if payload.is_empty() {
                 bell.ring();
             }
         }
+        Ended::Lost
     };
     tokio::select! {
-        () = drive => {}
-        () = attend => {}
+        ended = drive => ended,
+        ended = attend => ended,
     }
-    alive.load(Ordering::Relaxed)
 }
 
-/// Sends a proof over a connection of its own: in the transaction that listens, or over a connection
-/// that a pooler has just had in use for it, it would arrive although nobody else's does.
-async fn prove(address: &Address, proof: &str) {
-    let Ok((client, connection)) = address.config().connect(NoTls).await else {
-        return;
+/// Begins to listen, and whether somebody else is heard; nothing when there is no answer.
+async fn prove(
+    address: &Address,
+    client: &Client,
+    told: &mut mpsc::UnboundedReceiver<String>,
+) -> Option<bool> {
+    let (other, connection) = address.config().connect(NoTls).await.ok()?;
+    let proving = async {
+        // Whoever listens on a session that isn't its own leaves that to the next who gets it.
+        let own = has_its_session(client, &other).await?;
+        #[cfg(feature = "test-hooks")]
+        let own = own || crate::hooks::switched_off("listen.own_session");
+        if !own {
+            return Some(false);
+        }
+        let text = sql!("listen").text(&address.schema);
+        client.batch_execute(&text).await.ok()?;
+        let proof = format!("proof {}", Token::random().map_or(0, Token::get));
+        let text = sql!("listen_proof").text(&address.schema);
+        let text = text.replace("{proof}", &proof);
+        other.batch_execute(&text).await.ok()?;
+        let heard = async {
+            while let Some(payload) = told.recv().await {
+                if payload == proof {
+                    return;
+                }
+            }
+        };
+        Some(Clock::system().timeout(PROOF, heard).await.is_some())
     };
-    let text = sql!("listen_proof").text(&address.schema);
-    let text = text.replace("{proof}", proof);
+    let clock = Clock::system();
     tokio::select! {
-        // Without it nothing is heard, and that is told.
-        _ = connection => {}
-        _ = client.batch_execute(&text) => {}
+        proven = clock.timeout(PATIENCE, proving) => proven?,
+        _ = connection => None,
     }
+}
+
+/// How often two clients are asked who serves them.
+const QUESTIONS: usize = 5;
+
+/// Whether one process serves a client, and no other one. A pooler gives whoever asks the session that
+/// was used last.
+async fn has_its_session(client: &Client, other: &Client) -> Option<bool> {
+    let text = sql!("session").text(&Schema::default());
+    let served_by = async |client: &Client| -> Option<i32> {
+        let rows = client.query_typed(&text, &[]).await.ok()?;
+        rows.first()?.try_get(0).ok()
+    };
+    let ours = served_by(client).await?;
+    for _ in 0..QUESTIONS {
+        if served_by(other).await? == ours || served_by(client).await? != ours {
+            return Some(false);
+        }
+    }
+    Some(true)
 }
 
 /// Whether notifications arrive over this address. It takes two seconds to be sure that they don't.
@@ -144,10 +201,10 @@ pub async fn notifications_arrive(address: &Address) -> Result<bool> {
     let io = super::io::Io::start()?;
     // Silence from a server that isn't there says nothing.
     drop(super::connect::connect(address, &io).await?);
-    let (bell, alive) = (Bell::default(), AtomicBool::new(false));
+    let (bell, hears) = (Bell::default(), Hears::default());
     let mut heard = bell.listen();
     Ok(tokio::select! {
-        worked = listen(address, &bell, &alive) => worked,
+        _ = listen(address, &bell, &hears) => false,
         () = heard.next() => true,
     })
 }

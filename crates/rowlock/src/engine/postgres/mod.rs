@@ -164,7 +164,13 @@ impl Postgres {
     /// Whether notifications arrive: not behind a pooler that hands out a connection per transaction.
     #[must_use]
     pub fn is_listening(&self) -> bool {
-        self.listener.is_alive()
+        self.listening() == Some(true)
+    }
+
+    /// The same; nothing while that isn't known.
+    #[must_use]
+    pub fn listening(&self) -> Option<bool> {
+        self.listener.hears()
     }
 }
 

@@ -15,7 +15,7 @@ DECLARE
     held_rows record;
 BEGIN
     -- Claims of this worker that are under way end first: a later one finds it gone.
-    PERFORM pg_advisory_xact_lock(hashtext('rowlock.worker'), of_worker::integer);
+    PERFORM pg_advisory_xact_lock(hashtext('rowlock.worker'), (of_worker % 2147483647)::integer);
     SELECT suspect_id, suspect_token INTO paying FROM rowlock.worker
     WHERE number = of_worker AND seen_at IS NOT DISTINCT FROM seen FOR UPDATE;
     buried := FOUND OR (seen IS NULL AND NOT EXISTS (SELECT 1 FROM rowlock.worker WHERE number = of_worker));

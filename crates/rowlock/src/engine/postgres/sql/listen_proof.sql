@@ -1,2 +1,2 @@
--- purpose: prove that hearing works
+-- purpose: a proof that others are heard
 NOTIFY "rowlock.ready", '{proof}'

@@ -1,0 +1,2 @@
+-- purpose: the end of such a call
+COMMIT

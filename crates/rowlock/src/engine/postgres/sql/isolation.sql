@@ -1,0 +1,2 @@
+-- purpose: whether a call that begins no transaction of its own sees what others have committed so far
+SELECT current_setting('default_transaction_isolation') = 'read committed'
