@@ -169,8 +169,20 @@ fn every_mutant_changes_something_and_names_cases() {
         let name = name(&path);
         assert!(!mutant.about.is_empty(), "{name}");
         assert!(!mutant.caught_by.is_empty(), "{name}");
+        let mut texts = BTreeMap::new();
         for edit in &mutant.edits {
             assert_ne!(edit.find, edit.put, "{name}");
+            let text = texts
+                .entry((&edit.engine, &edit.statement))
+                .or_insert_with(|| statement(edit));
+            assert!(
+                text.contains(&edit.find),
+                "{name}: not in {}.sql of {}: {}",
+                edit.statement,
+                edit.engine,
+                edit.find
+            );
+            *text = text.replace(&edit.find, &edit.put);
         }
         for case in &mutant.caught_by {
             let edited = |edit: &Edit| case.starts_with(edit.engine.as_str());
@@ -180,4 +192,16 @@ fn every_mutant_changes_something_and_names_cases() {
             );
         }
     }
+}
+
+/// The text that an edit changes.
+fn statement(edit: &Edit) -> String {
+    let engine = rowlock_testbed::repository()
+        .join("crates/rowlock/src/engine")
+        .join(&edit.engine);
+    let file = format!("{}.sql", edit.statement);
+    ["sql", "migrations"]
+        .iter()
+        .find_map(|folder| std::fs::read_to_string(engine.join(folder).join(&file)).ok())
+        .unwrap_or_else(|| panic!("{} has no statement {file}", edit.engine))
 }
