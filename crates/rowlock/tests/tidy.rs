@@ -126,7 +126,7 @@ fn every_crash_point_has_its_case() {
 }
 
 fn engines() -> Vec<PathBuf> {
-    ["sqlite"]
+    ["sqlite", "postgres"]
         .map(|engine| root().join("crates/rowlock/src/engine").join(engine))
         .into()
 }
@@ -158,6 +158,8 @@ fn every_statement_says_its_purpose_and_is_used() {
                 "state = 'processing',",
                 "DELETE FROM main.rowlock_job ",
                 "INSERT INTO main.rowlock_history",
+                "INSERT INTO rowlock.history",
+                "SET token = with_token",
             ]
             .iter()
             .any(|words| statement.contains(words));

@@ -2,6 +2,7 @@
 
 mod complete;
 mod copies;
+mod golden;
 mod history;
 pub mod home;
 mod horizon;
@@ -16,6 +17,7 @@ mod rivals;
 mod server;
 mod sessions;
 mod small;
+pub mod space;
 mod stand;
 
 use std::future::Future;
@@ -96,6 +98,8 @@ macro_rules! with_servers {
 }
 
 with_servers! {
+    golden:
+        is_as_recorded;
     server:
         twenty_crashes_of_the_server_lose_nothing_that_was_acknowledged,
         a_server_that_is_away_stops_handlers_before_others_begin,
@@ -110,6 +114,8 @@ with_servers! {
         a_worker_finds_work_without_being_woken;
     idle:
         an_idle_worker_asks_less_than_once_a_second;
+    space:
+        a_full_disk_takes_no_job_and_loses_none;
     sessions:
         sessions_ended_by_force_lose_nothing,
         listening_comes_back_after_its_session_was_ended,

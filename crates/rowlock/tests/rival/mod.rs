@@ -37,6 +37,7 @@ pub fn act(arguments: &[String]) -> ExitCode {
             let (seed, jobs) = (seed.parse().unwrap(), jobs.parse().unwrap());
             runtime.block_on(produce::produce(url, told, seed, jobs));
         }
+        ["full", disk] => crate::postgres::space::inside(disk.as_ref()),
         ["insist", url, told] => runtime.block_on(insist::insist(url, told)),
         ["migrate", url] => home_at(url).migrate(),
         ["prune", url] => runtime.block_on(prune(url)),
