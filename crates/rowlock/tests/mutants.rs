@@ -47,7 +47,7 @@ enum Run {
 /// Runs one case of this binary.
 fn run(case: &str, mutant: Option<&Path>) -> Run {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    if case.starts_with("postgres") {
+    if !case.starts_with("sqlite") {
         // One server for all of them: starting one takes longer than most cases.
         let server = rowlock_testbed::Postgres::shared();
         command.env("ROWLOCK_TEST_POSTGRES", server.admin_url());
