@@ -94,7 +94,7 @@ const BROKEN: [&str; 14] = [
 ];
 
 /// Longer than any case takes: a mutant that makes a case hang is noticed too.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Whether it ended well, and what it said; nothing when it had to be ended.
 fn finish(mut command: Command) -> (bool, String) {
