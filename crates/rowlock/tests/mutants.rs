@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use rowlock::hooks::Mutant;
+use rowlock::hooks::{Edit, Mutant};
 
 use crate::plain;
 
@@ -47,6 +47,11 @@ enum Run {
 /// Runs one case of this binary.
 fn run(case: &str, mutant: Option<&Path>) -> Run {
     let mut command = Command::new(std::env::current_exe().unwrap());
+    if !case.starts_with("sqlite") {
+        // One server for all of them: starting one takes longer than most cases.
+        let server = rowlock_testbed::Postgres::shared();
+        command.env("ROWLOCK_TEST_POSTGRES", server.admin_url());
+    }
     command
         .args(["--exact", case, "--test-threads", "1"])
         .env_remove("ROWLOCK_MUTANT")
@@ -67,16 +72,29 @@ fn run(case: &str, mutant: Option<&Path>) -> Run {
     }
 }
 
-/// What SQLite and its driver say of a statement that can't be run.
-const BROKEN: [&str; 4] = [
+/// What is said of a statement that can't be changed, or that can't be run.
+const BROKEN: [&str; 14] = [
+    "the mutant's text is not in",
+    // SQLite and its driver.
     "syntax error",
     "no such column",
     "parameter",
     "no query solution",
+    // PostgreSQL: no such column or an ambiguous one, no such function or table, types that don't
+    // fit, bad definitions; as the library tells it, and as the driver does.
+    ": 42601: ",
+    ": 42702: ",
+    ": 42703: ",
+    ": 42803: ",
+    ": 42804: ",
+    ": 42P10: ",
+    ": 42P13: ",
+    "no rowlock tables, or older ones",
+    "SqlState(E42",
 ];
 
 /// Longer than any case takes: a mutant that makes a case hang is noticed too.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Whether it ended well, and what it said; nothing when it had to be ended.
 fn finish(mut command: Command) -> (bool, String) {
@@ -151,13 +169,39 @@ fn every_mutant_changes_something_and_names_cases() {
         let name = name(&path);
         assert!(!mutant.about.is_empty(), "{name}");
         assert!(!mutant.caught_by.is_empty(), "{name}");
-        assert_ne!(
-            mutant.switch.is_some(),
-            !mutant.edits.is_empty(),
-            "{name} needs a switch or edits"
-        );
+        let mut texts = BTreeMap::new();
         for edit in &mutant.edits {
             assert_ne!(edit.find, edit.put, "{name}");
+            let text = texts
+                .entry((&edit.engine, &edit.statement))
+                .or_insert_with(|| statement(edit));
+            assert!(
+                text.contains(&edit.find),
+                "{name}: not in {}.sql of {}: {}",
+                edit.statement,
+                edit.engine,
+                edit.find
+            );
+            *text = text.replace(&edit.find, &edit.put);
+        }
+        for case in &mutant.caught_by {
+            let edited = |edit: &Edit| case.starts_with(edit.engine.as_str());
+            assert!(
+                mutant.switch.is_some() || mutant.edits.iter().any(edited),
+                "{name} changes nothing that {case} could notice"
+            );
         }
     }
+}
+
+/// The text that an edit changes.
+fn statement(edit: &Edit) -> String {
+    let engine = rowlock_testbed::repository()
+        .join("crates/rowlock/src/engine")
+        .join(&edit.engine);
+    let file = format!("{}.sql", edit.statement);
+    ["sql", "migrations"]
+        .iter()
+        .find_map(|folder| std::fs::read_to_string(engine.join(folder).join(&file)).ok())
+        .unwrap_or_else(|| panic!("{} has no statement {file}", edit.engine))
 }

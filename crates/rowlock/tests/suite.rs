@@ -38,7 +38,6 @@ fn main() -> ExitCode {
     trials.extend(model::trials());
     trials.extend(postgres::trials());
     trials.extend(sqlite::trials());
-    trials.extend(postgres::trials());
     trials.extend(tidy::trials());
     trials.extend(mutants::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

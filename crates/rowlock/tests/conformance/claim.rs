@@ -197,11 +197,14 @@ pub async fn queues_share_fairly_strictly_or_by_weight(world: World) {
         assert_eq!([of("a"), of("b"), of("c")], expected, "{order:?}");
     }
     // What one queue leaves, the others get.
-    let claim = Claim {
-        queues: vec![name("empty"), name("a")],
-        ..wanted(&worker, &["mail"], 30)
-    };
-    assert_eq!(site.claimed(claim).await.jobs.len(), 30);
+    site.stage(job("mail").queue(name("few"))).await;
+    for other in ["empty", "few"] {
+        let claim = Claim {
+            queues: vec![name(other), name("a")],
+            ..wanted(&worker, &["mail"], 30)
+        };
+        assert_eq!(site.claimed(claim).await.jobs.len(), 30, "beside {other}");
+    }
 }
 
 pub async fn a_claim_says_when_the_next_job_is_due(world: World) {

@@ -150,6 +150,19 @@ pub async fn a_claim_whose_answer_was_lost_is_released_by_its_living_owner(world
     assert_eq!(site.claim(&worker, &["mail"], 10).await.len(), 3);
 }
 
+pub async fn a_lost_claim_is_missed_at_the_next_heartbeat(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    site.stage_many("mail", 2).await;
+    for _ in 0..2 {
+        assert_eq!(site.beat(&worker, &[]).await.unwrap().released, 0);
+        let lost = site.claim_one(&worker, &["mail"]).await;
+        assert_eq!(site.beat(&worker, &[]).await.unwrap().released, 1);
+        let found = site.job(lost.id).await;
+        assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
+    }
+}
+
 /// A live worker beside an observer whose wall clock is off.
 async fn nobody_expires(world: &World, offset: jiff::SignedDuration) {
     let site = world.open();

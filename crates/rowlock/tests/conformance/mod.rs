@@ -99,6 +99,7 @@ cases! {
         a_suspect_that_never_started_pays_nothing,
         suspects_are_claimed_alone_and_a_settle_clears_the_mark,
         a_claim_whose_answer_was_lost_is_released_by_its_living_owner,
+        a_lost_claim_is_missed_at_the_next_heartbeat,
         a_worker_with_its_wall_clock_an_hour_off_expires_nobody,
         an_observer_that_was_away_expires_nobody,
         whoever_watches_is_told_the_shortest_lease,

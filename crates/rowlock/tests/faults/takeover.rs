@@ -46,6 +46,7 @@ pub fn a_rescuer_paused_between_finding_and_giving_back_undoes_nothing(ground: &
     let site = &ground.site;
     let id = ground.ask(site.stage(job("naps")));
     let sleeper = ground.sleeper(LEASE_MS);
+    let before = ground.ask(site.rowlock.operate().workers()).unwrap();
     let pause = [("ROWLOCK_PAUSE_AT", "expire.found")];
     let mut rescuer = ground.worker_with(&pause, LEASE_MS, 1, "other");
     rescuer.line_with("paused at expire.found");
@@ -66,6 +67,11 @@ pub fn a_rescuer_paused_between_finding_and_giving_back_undoes_nothing(ground: &
         // It has looked again once it beats.
         ground.until_workers(2);
         pass("0.5");
+        let living = ground.ask(site.rowlock.operate().workers()).unwrap();
+        assert!(
+            living.iter().any(|worker| worker.id == before[0].id),
+            "it was heard, and buried all the same"
+        );
     }
     let counts = ground.until(|counts| counts.completed == 1);
     assert_eq!(

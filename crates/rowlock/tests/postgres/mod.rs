@@ -1,5 +1,6 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
+mod complete;
 mod copies;
 mod golden;
 mod history;
@@ -8,6 +9,7 @@ mod horizon;
 mod idle;
 mod lanes;
 mod late;
+mod lease;
 mod network;
 pub mod pooler;
 mod ring;
@@ -51,6 +53,11 @@ cases! {
         an_open_transaction_keeps_only_its_own_segment,
         a_dump_that_stays_open_stalls_nobody_and_is_named,
         a_reader_of_all_jobs_stalls_nobody_and_is_named;
+    complete:
+        an_effect_that_was_rolled_back_is_tried_again,
+        a_late_completion_is_refused;
+    lease:
+        a_claim_under_way_is_given_back_with_the_rest;
     lanes:
         the_whole_range_of_priorities_is_claimed_from_high_to_low,
         three_thousand_lanes_are_served_in_order,

@@ -65,7 +65,10 @@ impl Postgres {
     pub(super) async fn beat(&self, worker: &WorkerId, held: &[Token]) -> Result<Heartbeat> {
         let number = self.number_of(worker).await?;
         let now = self.clock.elapsed();
-        let search = self.holdings.must_search(worker, held) || self.may_search();
+        let in_doubt = self.holdings.must_search(worker, held);
+        #[cfg(feature = "test-hooks")]
+        let in_doubt = in_doubt && !crate::hooks::switched_off("heartbeat.search_in_doubt");
+        let search = in_doubt || self.may_search();
         let tokens: Vec<i64> = held.iter().map(|token| token.get()).collect();
         let values = [
             (

@@ -185,6 +185,10 @@ pub async fn migrate_up(address: &Address) -> Result<Vec<u32>> {
         for statement in step.statements(schema) {
             run(statement, step.name).await?;
         }
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("migrate.one_transaction") {
+            run("COMMIT; BEGIN".to_owned(), step.name).await?;
+        }
         crash_point!("migrate.applied");
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] = [
             (&step.version, Type::INT4),
