@@ -1,7 +1,5 @@
 //! A server that crashes, that is away, or that takes no writes.
 
-use std::sync::mpsc;
-
 use rowlock::JobState;
 use rowlock::error::Error;
 use rowlock::verify::{self, RanLog, ToldLog};
@@ -56,21 +54,6 @@ pub fn twenty_crashes_of_the_server_lose_nothing_that_was_acknowledged() {
         "the producer was told too little"
     );
     assert!(report.ended >= told.enqueued() as u64, "{lines:#?}");
-}
-
-/// Which of two lines comes first, each of a process of its own.
-pub fn first(one: (&mut Process, &str), other: (&mut Process, &str)) -> String {
-    let (sender, lines) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for (process, text) in [one, other] {
-            let sender = sender.clone();
-            scope.spawn(move || {
-                process.line_with(text);
-                sender.send(text.to_owned()).unwrap();
-            });
-        }
-        lines.recv().unwrap()
-    })
 }
 
 pub fn a_server_that_is_away_stops_handlers_before_others_begin() {

@@ -17,7 +17,8 @@ BEGIN
         DELETE FROM rowlock.job AS job
         USING unnest(ids, tokens, wait_ms, given_back, suspects, errors_added)
             AS next (id, token, wait_ms, given_back, suspect, error)
-        WHERE job.id = next.id AND job.token = next.token AND NOT job.cancel_requested
+        -- The list itself bounds the index scans, whatever the planner thinks of the sizes.
+        WHERE job.id = ANY (ids) AND job.id = next.id AND job.token = next.token AND NOT job.cancel_requested
         RETURNING job.*, coalesce(now + next.wait_ms * interval '1 ms', job.scheduled_at) AS due,
             next.given_back, coalesce(next.suspect, job.suspect) AS marked, next.error
     )
