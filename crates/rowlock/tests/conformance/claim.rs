@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rowlock::claim::{Claim, QueueOrder};
+use rowlock::settle::Verdict;
 use rowlock::{Error, JobState};
 use rowlock_testbed::Process;
 
@@ -41,6 +42,23 @@ pub async fn a_second_claim_takes_the_second_job(world: World) {
         Some(worker.as_str())
     );
     assert_ne!(first.token, second.token);
+}
+
+pub async fn a_job_that_came_back_is_taken_before_later_ones(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let mut staged = Vec::new();
+    for _ in 0..3 {
+        staged.push(site.stage(job("mail")).await);
+        world.advance(Duration::from_secs(2));
+    }
+    let first = site.claim_one(&worker, &["mail"]).await;
+    let second = site.claim_one(&worker, &["mail"]).await;
+    assert_eq!([first.id, second.id], staged[..2]);
+    site.settle(&first, Verdict::Release).await;
+    for expected in [staged[0], staged[2]] {
+        assert_eq!(site.claim_one(&worker, &["mail"]).await.id, expected);
+    }
 }
 
 pub async fn priority_is_strict_across_kinds(world: World) {

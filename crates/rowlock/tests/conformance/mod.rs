@@ -66,6 +66,7 @@ cases! {
     claim:
         jobs_are_taken_by_priority_then_time,
         a_second_claim_takes_the_second_job,
+        a_job_that_came_back_is_taken_before_later_ones,
         priority_is_strict_across_kinds,
         kinds_of_equal_priority_share_a_claim,
         jobs_due_later_do_not_hide_one_that_is_due,

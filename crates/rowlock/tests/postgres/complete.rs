@@ -39,7 +39,7 @@ async fn run(small: &Small, handler: impl Handler) -> (Tally, Record) {
 fn note(url: &str, cx: &Context, commit: bool) -> Result<(), Error> {
     wait(async {
         let (mut client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-        let connection = tokio::spawn(connection);
+        let connection = tokio::runtime::Handle::current().spawn(connection);
         let tx = client.transaction().await.unwrap();
         let noted = "INSERT INTO notes VALUES ('noted')";
         tx.execute(noted, &[]).await.unwrap();

@@ -35,7 +35,8 @@ pub fn wait<T: Send>(work: impl Future<Output = T> + Send) -> T {
                 .unwrap();
             runtime.block_on(work)
         });
-        thread.join().unwrap()
+        let done = thread.join();
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 

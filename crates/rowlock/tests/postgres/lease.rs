@@ -2,6 +2,7 @@
 
 use rowlock::JobState;
 use rowlock_testbed::until;
+use tokio::task::JoinSet;
 
 use super::small::Small;
 use crate::conformance::world::{LEASE, job};
@@ -22,7 +23,8 @@ pub async fn a_claim_under_way_is_given_back_with_the_rest(small: Small) {
     let rows = claiming.value(&CLAIM.replace("{worker}", &number));
     assert_eq!(rows, "2", "a job, and when the next one is due");
     let observer = site.clone();
-    let burial = tokio::spawn(async move { observer.engine().expire().await.unwrap() });
+    let mut burials = JoinSet::new();
+    let burial = burials.spawn(async move { observer.engine().expire().await.unwrap() });
     // It waits for the claim, or it doesn't and is over.
     until("the burial has come so far", || {
         let waiting = "SELECT count(*) FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
@@ -30,7 +32,7 @@ pub async fn a_claim_under_way_is_given_back_with_the_rest(small: Small) {
         (small.number(waiting) == 1 || burial.is_finished()).then_some(())
     });
     claiming.execute("COMMIT").unwrap();
-    assert_eq!(burial.await.unwrap().returned, 1);
+    assert_eq!(burials.join_all().await[0].returned, 1);
     let found = site.job(id).await;
     assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
 }

@@ -10,7 +10,8 @@ SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 #variable_conflict use_variable
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
-    unsorted CONSTANT bigint := (SELECT last_value FROM rowlock.unsorted);
+    -- The first number that a sequence gives is the one it shows before.
+    unsorted CONSTANT bigint := (SELECT last_value + is_called::integer FROM rowlock.unsorted);
     current CONSTANT integer := (SELECT last_value % 8 FROM rowlock.ring);
     segments integer[] := '{}';
     segment integer;
