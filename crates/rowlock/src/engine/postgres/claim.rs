@@ -70,7 +70,7 @@ impl Postgres {
         }
         let worker = self.number_of(&wanted.worker).await?;
         let (kinds, queues) = (texts(&wanted.kinds), texts(&wanted.queues));
-        let asking = self.holdings.asking(&wanted.worker);
+        let asking = self.holdings.asking(&wanted.worker, self.clock.elapsed());
         let token = wanted.token.get();
         let rows = self
             .call(
@@ -116,7 +116,7 @@ impl Postgres {
             }
         };
         let began = self.clock.elapsed();
-        let asking = self.holdings.asking(&wanted.worker);
+        let asking = self.holdings.asking(&wanted.worker, self.clock.elapsed());
         let rows = self
             .call(
                 "claim",
@@ -174,6 +174,7 @@ impl Postgres {
             suspects: true,
             swept: false,
             unsorted: None,
+            stopped: Vec::new(),
         });
         let since = self.clock.elapsed();
         self.flow
@@ -182,7 +183,8 @@ impl Postgres {
         if summary.swept {
             let taken: Vec<&ClaimedJob> = leased.iter().map(|one| &one.job).collect();
             let unsorted = summary.unsorted.unwrap_or(lanes.unsorted);
-            lanes.swept(&taken, leased.len() < limit, summary.now, unsorted);
+            let left_nothing = leased.len() < limit;
+            lanes.swept(wanted, &taken, left_nothing, &summary, unsorted);
         }
         let mut jobs = Vec::with_capacity(leased.len());
         for one in leased {

@@ -166,6 +166,9 @@ pub(crate) fn sort(code: &str, text: &str, detail: &str, doing: &str) -> Error {
         "3F000" | "42P01" | "42883" => Error::Schema(format!(
             "the database has no rowlock tables, or older ones ({text}): run `rowlock migrate up`"
         )),
+        _ if code.starts_with("54") => {
+            Error::Invalid(format!("it is too large or too deep: {text} ({doing})"))
+        }
         _ if code.starts_with("22") => Error::Invalid(format!("{text} ({doing})")),
         _ => Error::Bug(format!("{doing}: {code}: {text}")),
     }

@@ -1,6 +1,6 @@
 //! What this process has claimed and not settled: where each row is, and since when.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use crate::job::{JobId, Name, Token};
 
 /// A row that has been running for so long is taken out of the ring.
 const LONG: Duration = Duration::from_secs(10);
+/// A claim that was given up may commit until then: a statement's patience, and that for a lock.
+const LATEST: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub(super) struct Held {
@@ -27,13 +29,14 @@ pub(super) struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     jobs: Mutex<HashMap<JobId, Held>>,
-    doubt: Mutex<HashSet<WorkerId>>,
+    doubt: Mutex<HashMap<WorkerId, Elapsed>>,
 }
 
 /// A claim under way. If its answer never arrives, the next heartbeat has to search for its rows.
 pub(super) struct Asking<'a> {
-    doubt: &'a Mutex<HashSet<WorkerId>>,
+    doubt: &'a Mutex<HashMap<WorkerId, Elapsed>>,
     worker: Option<WorkerId>,
+    since: Elapsed,
 }
 
 impl Drop for Asking<'_> {
@@ -43,7 +46,7 @@ impl Drop for Asking<'_> {
             return;
         }
         if let Some(worker) = self.worker.take() {
-            lock(self.doubt).insert(worker);
+            lock(self.doubt).insert(worker, self.since);
         }
     }
 }
@@ -55,10 +58,11 @@ impl Asking<'_> {
 }
 
 impl Holdings {
-    pub(super) fn asking(&self, worker: &WorkerId) -> Asking<'_> {
+    pub(super) fn asking(&self, worker: &WorkerId, now: Elapsed) -> Asking<'_> {
         Asking {
             doubt: &self.doubt,
             worker: Some(worker.clone()),
+            since: now,
         }
     }
 
@@ -82,16 +86,22 @@ impl Holdings {
     }
 
     /// Whether rows may lie about under a worker's name that it doesn't hold.
-    pub(super) fn must_search(&self, worker: &WorkerId, held: &[Token]) -> bool {
+    pub(super) fn must_search(&self, worker: &WorkerId, held: &[Token], now: Elapsed) -> bool {
         let stray = lock(&self.jobs)
             .values()
             .any(|job| job.worker == *worker && !held.contains(&job.token));
-        lock(&self.doubt).remove(worker) || stray
+        let mut doubts = lock(&self.doubt);
+        let since = doubts.get(worker).copied();
+        // The server may still be at it.
+        if since.is_some_and(|since| now.saturating_sub(since) >= LATEST) {
+            doubts.remove(worker);
+        }
+        since.is_some() || stray
     }
 
     /// The search failed: it is still to be made.
-    pub(super) fn doubt(&self, worker: &WorkerId) {
-        lock(&self.doubt).insert(worker.clone());
+    pub(super) fn doubt(&self, worker: &WorkerId, now: Elapsed) {
+        lock(&self.doubt).insert(worker.clone(), now);
     }
 
     /// Only these tokens are still a worker's.
@@ -118,12 +128,13 @@ impl Holdings {
         stopped.map(|(id, job)| (*id, job.token)).collect()
     }
 
-    /// Jobs in the ring that have been running for long.
-    pub(super) fn slow(&self, now: Elapsed) -> Vec<(JobId, Token)> {
+    /// A worker's jobs in the ring that have been running for long.
+    pub(super) fn slow(&self, worker: &WorkerId, now: Elapsed) -> Vec<(JobId, Token)> {
         let jobs = lock(&self.jobs);
         let slow = jobs
             .iter()
-            .filter(|(_, job)| job.segment.is_some() && now.saturating_sub(job.since) >= LONG);
+            .filter(|(_, job)| job.worker == *worker && job.segment.is_some())
+            .filter(|(_, job)| now.saturating_sub(job.since) >= LONG);
         slow.map(|(id, job)| (*id, job.token)).collect()
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::claim::ClaimedJob;
+use super::row::Summary;
+use crate::claim::{Claim, ClaimedJob};
 use crate::job::{JobId, Name};
 
 /// A row that is this young may still be overtaken by one whose commit was a little slower.
@@ -37,23 +38,37 @@ pub(super) struct Bounds {
 
 impl Lanes {
     /// A claim went without bounds: what it has taken tells where its lanes begin now. If it left
-    /// nothing, the others begin at `now`; otherwise they were not looked at, and the next claim does.
+    /// nothing, the other lanes that it has looked at begin at its time; lanes it hasn't looked at stay as
+    /// they are.
     pub(super) fn swept(
         &mut self,
-        jobs: &[&ClaimedJob],
+        wanted: &Claim,
+        taken: &[&ClaimedJob],
         left_nothing: bool,
-        now: Timestamp,
+        summary: &Summary,
         unsorted: i64,
     ) {
-        for job in jobs {
+        for job in taken {
             self.bounds.remove(&lane(job));
         }
-        if left_nothing {
-            let young = (
-                now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN),
-                JobId(0),
-            );
-            self.bounds.values_mut().for_each(|bound| *bound = young);
+        if !left_nothing {
+            return;
+        }
+        let young = summary.now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN);
+        let looked_at = |queue: &Name, kind: &Name| {
+            wanted.kinds.contains(kind)
+                && (wanted.queues.is_empty() || wanted.queues.contains(queue))
+                && !wanted.caps.contains_key(queue)
+                && !summary.stopped.contains(queue)
+                && !summary.stopped.contains(kind)
+        };
+        for ((queue, kind, _), bound) in &mut self.bounds {
+            if looked_at(queue, kind) {
+                *bound = (young, JobId(0));
+            }
+        }
+        // With a cap something may have been left after all.
+        if wanted.caps.is_empty() {
             self.unsorted = unsorted;
         }
     }

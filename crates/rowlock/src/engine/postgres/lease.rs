@@ -9,6 +9,7 @@ use super::row::{get, json, span};
 use super::statements::sql;
 use super::{Postgres, lock, ms};
 use crate::claim::{Expired, Heartbeat, WorkerId};
+use crate::clock::Elapsed;
 use crate::error::{Error, Result};
 use crate::job::{Backoff, ErrorKind, JobError, JobId, Token};
 
@@ -65,10 +66,13 @@ impl Postgres {
     pub(super) async fn beat(&self, worker: &WorkerId, held: &[Token]) -> Result<Heartbeat> {
         let number = self.number_of(worker).await?;
         let now = self.clock.elapsed();
-        let in_doubt = self.holdings.must_search(worker, held);
+        let in_doubt = self.holdings.must_search(worker, held, now);
         #[cfg(feature = "test-hooks")]
         let in_doubt = in_doubt && !crate::hooks::switched_off("heartbeat.search_in_doubt");
-        let search = in_doubt || self.may_search();
+        let search = in_doubt || {
+            let mut searched = lock(&self.searched_by);
+            is_time(searched.entry(worker.clone()).or_default(), now)
+        };
         let tokens: Vec<i64> = held.iter().map(|token| token.get()).collect();
         let values = [
             (
@@ -82,7 +86,7 @@ impl Postgres {
             Ok(rows) => rows,
             Err(why) => {
                 if search {
-                    self.holdings.doubt(worker);
+                    self.holdings.doubt(worker, now);
                 }
                 return Err(why);
             }
@@ -106,7 +110,9 @@ impl Postgres {
         answer
             .stopped
             .retain(|id| !answer.cancel_requested.contains(id));
-        self.set_slow_aside(now).await?;
+        if let Err(why) = self.set_slow_aside(worker, now).await {
+            tracing::debug!(%why, "jobs that run for long stay in the ring for now");
+        }
         Ok(answer)
     }
 
@@ -128,8 +134,8 @@ impl Postgres {
     }
 
     /// Takes what runs for long out of the ring.
-    async fn set_slow_aside(&self, now: crate::clock::Elapsed) -> Result<()> {
-        let slow = self.holdings.slow(now);
+    async fn set_slow_aside(&self, worker: &WorkerId, now: Elapsed) -> Result<()> {
+        let slow = self.holdings.slow(worker, now);
         if slow.is_empty() {
             return Ok(());
         }
@@ -141,9 +147,9 @@ impl Postgres {
             ),
             (&tokens, Type::INT8_ARRAY),
         ];
-        self.call("set_aside", &values).await?;
-        let ids: Vec<JobId> = slow.into_iter().map(|(id, _)| id).collect();
-        self.holdings.moved(&ids);
+        let rows = self.call("set_aside", &values).await?;
+        let moved: Result<Vec<JobId>> = rows.iter().map(|row| get(row, 0).map(JobId)).collect();
+        self.holdings.moved(&moved?);
         Ok(())
     }
 
@@ -155,6 +161,7 @@ impl Postgres {
         self.call("leave", &[(&number, Type::INT8)]).await?;
         self.holdings.keep(worker, &[]);
         lock(&self.workers).remove(worker);
+        lock(&self.searched_by).remove(worker);
         Ok(())
     }
 
@@ -190,8 +197,9 @@ impl Postgres {
                 id: WorkerId::stored(get(row, 1)?),
                 seen: get(row, 3)?,
                 attempt: get(row, 5)?,
-                max_attempts: get(row, 6)?,
-                backoff: json(row, 7)?,
+                suspect: get(row, 6)?,
+                suspect_token: get(row, 7)?,
+                backoff: json(row, 8)?,
             };
             let lease = span(row, 2)?;
             expired.shortest_lease = match (expired.shortest_lease, lease) {
@@ -206,11 +214,14 @@ impl Postgres {
             crash_point!("expire.found");
         }
         for sample in dead {
-            if self.bury(&sample, &mut expired).await? {
-                expired.workers.push(sample.id);
+            match self.bury(&sample, &mut expired).await {
+                Ok(true) => expired.workers.push(sample.id),
+                Ok(false) => {}
+                // One that can't be buried now keeps nobody else from it.
+                Err(why) => tracing::warn!(worker = %sample.id, %why, "a dead worker's jobs wait"),
             }
         }
-        if self.may_search() {
+        if is_time(&mut lock(&self.searched), self.clock.elapsed()) {
             for row in &self.query(sql!("expire_strays"), &[]).await? {
                 let stray = Sample::stray(get(row, 0)?);
                 self.bury(&stray, &mut expired).await?;
@@ -233,16 +244,17 @@ impl Postgres {
         let why = format!("worker {} died while it ran this job", dead.id);
         let error = JobError::new(attempt, self.clock.now(), ErrorKind::Lease, &why);
         let error = super::stage::json(&error)?;
-        let (wait, last) = (ms(wait), dead.attempt >= dead.max_attempts);
+        let wait = ms(wait);
         let values = [
             (
                 &dead.number as &(dyn tokio_postgres::types::ToSql + Sync),
                 Type::INT8,
             ),
             (&dead.seen, Type::TIMESTAMPTZ),
+            (&dead.suspect, Type::INT8),
+            (&dead.suspect_token, Type::INT8),
             (&wait, Type::INT8),
             (&error, Type::TEXT),
-            (&last, Type::BOOL),
             (&self.errors_kept, Type::INT4),
         ];
         let rows = self.call("expire", &values).await?;
@@ -255,17 +267,15 @@ impl Postgres {
         expired.ended += usize::try_from(ended).unwrap_or(0);
         Ok(buried)
     }
+}
 
-    /// Whether it is time to search through all live rows again.
-    fn may_search(&self) -> bool {
-        let now = self.clock.elapsed();
-        let mut searched = lock(&self.searched);
-        let due = searched.is_none_or(|at| now.saturating_sub(at) >= SEARCH_EVERY);
-        if due {
-            *searched = Some(now);
-        }
-        due
+/// Whether it is time to search through all live rows again.
+fn is_time(searched: &mut Option<Elapsed>, now: Elapsed) -> bool {
+    let due = searched.is_none_or(|at| now.saturating_sub(at) >= SEARCH_EVERY);
+    if due {
+        *searched = Some(now);
     }
+    due
 }
 
 fn columns(held: &[(JobId, Token)]) -> (Vec<i64>, Vec<i64>) {
@@ -278,7 +288,8 @@ struct Sample {
     id: WorkerId,
     seen: Option<Timestamp>,
     attempt: Option<i32>,
-    max_attempts: Option<i32>,
+    suspect: Option<i64>,
+    suspect_token: Option<i64>,
     backoff: Option<Backoff>,
 }
 
@@ -290,7 +301,8 @@ impl Sample {
             id: WorkerId::stored(format!("worker {number}")),
             seen: None,
             attempt: None,
-            max_attempts: None,
+            suspect: None,
+            suspect_token: None,
             backoff: None,
         }
     }

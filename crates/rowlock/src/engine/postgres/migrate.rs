@@ -40,7 +40,7 @@ const FUNCTIONS: &[Sql] = &[
     sql!("expiry"),
     sql!("slot"),
     sql!("with_error"),
-    sql!("put"),
+    sql!("arrived"),
     sql!("stage_into"),
     sql!("stage"),
     sql!("enqueue"),

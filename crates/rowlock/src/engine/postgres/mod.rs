@@ -80,7 +80,9 @@ pub struct Postgres {
     turn: AtomicU64,
     /// Whether there may be suspects: asked for at every claim otherwise.
     suspects: AtomicBool,
+    /// When rows under no worker's name were searched for, and when under each worker's.
     searched: Mutex<Option<Elapsed>>,
+    searched_by: Mutex<HashMap<WorkerId, Option<Elapsed>>>,
     errors_kept: i32,
     segment_bytes: i64,
     // Last: connections end with it.
@@ -132,6 +134,7 @@ impl Postgres {
             turn: AtomicU64::new(0),
             suspects: AtomicBool::new(true),
             searched: Mutex::default(),
+            searched_by: Mutex::default(),
             errors_kept: 10,
             segment_bytes: SEGMENT_BYTES,
             address,

@@ -81,6 +81,8 @@ pub(super) struct Summary {
     pub(super) suspects: bool,
     pub(super) swept: bool,
     pub(super) unsorted: Option<i64>,
+    /// Kinds and queues that weren't looked at.
+    pub(super) stopped: Vec<Name>,
 }
 
 pub(super) enum Claimed {
@@ -97,6 +99,7 @@ pub(super) fn claimed(row: &Row, token: Token) -> Result<Claimed> {
             suspects: get::<Option<i32>>(row, 8)? != Some(0),
             swept: get::<Option<i16>>(row, 6)? == Some(1),
             unsorted: get(row, 16)?,
+            stopped: tags(row, 12)?,
         }));
     };
     Ok(Claimed::Leased(Box::new(Leased {

@@ -136,16 +136,21 @@ impl Postgres {
         ids: &[JobId],
         read: impl Fn(JobId, Option<&str>, Option<JobState>, Option<i64>) -> Result<T>,
     ) -> Result<Vec<Result<T>>> {
-        let numbers: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        // In one order, so that two of these don't wait for each other; each answer to its own.
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_by_key(|n| ids[*n]);
+        let numbers: Vec<i64> = order.iter().map(|n| ids[*n].0).collect();
         let values = [(&numbers as &(dyn ToSql + Sync), Type::INT8_ARRAY)];
         let rows = self.call(function, &values).await?;
-        let mut answers = Vec::with_capacity(ids.len());
-        for (id, row) in ids.iter().zip(&rows) {
+        let mut answers: Vec<(usize, Result<T>)> = Vec::with_capacity(ids.len());
+        for (n, row) in order.into_iter().zip(&rows) {
             let (answer, state): (Option<String>, Option<String>) = (get(row, 0)?, get(row, 1)?);
             let holder = if row.len() > 2 { get(row, 2)? } else { None };
             let state = state.map(|state| state.parse()).transpose()?;
-            answers.push(read(*id, answer.as_deref(), state, holder));
+            answers.push((n, read(ids[n], answer.as_deref(), state, holder)));
         }
+        answers.sort_by_key(|(n, _)| *n);
+        let answers = answers.into_iter().map(|(_, answer)| answer).collect();
         Ok(answers)
     }
 

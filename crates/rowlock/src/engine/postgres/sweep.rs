@@ -27,6 +27,9 @@ impl Default for Budget {
     }
 }
 
+/// A statement that waited for something else isn't paid for without end.
+const LONGEST_DEBT: Duration = Duration::from_secs(30);
+
 /// Even a process whose claims are always full looks for what it may have missed.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 
@@ -54,7 +57,7 @@ impl Budget {
         let debt = took.saturating_sub(self.left);
         self.left = self.left.saturating_sub(took);
         // A sweep that took longer than the budget keeps the next one away for as long as it must.
-        self.counted = Some(ended + debt * DUTY);
+        self.counted = Some(ended + (debt * DUTY).min(LONGEST_DEBT));
         self.swept = Some(ended);
     }
 }

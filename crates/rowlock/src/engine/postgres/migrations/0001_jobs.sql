@@ -58,6 +58,8 @@ CREATE TABLE rowlock.job (
     backoff          json,
     errors           jsonb,
     payload          json NOT NULL,
+    -- It has no rows; without an index the planner would think worse of its children's.
+    PRIMARY KEY (id),
     CONSTRAINT job_is_in_a_segment CHECK (false) NO INHERIT
 );
 
@@ -75,6 +77,7 @@ END $$;
 CREATE TABLE rowlock.aside (PRIMARY KEY (id)) INHERITS (rowlock.job);
 CREATE INDEX aside_due ON rowlock.aside (ready_at, id) WHERE token IS NULL AND NOT held AND NOT suspect;
 CREATE INDEX aside_suspect ON rowlock.aside (priority DESC, ready_at, id) WHERE token IS NULL AND suspect;
+CREATE INDEX aside_worker ON rowlock.aside (worker) WHERE worker IS NOT NULL;
 CREATE INDEX aside_held ON rowlock.aside (queue, kind) WHERE held;
 
 -- Which lanes there are. A hint: a claim without bounds finds those that are missing here.

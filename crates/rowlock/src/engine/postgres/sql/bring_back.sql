@@ -5,7 +5,7 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $
 #variable_conflict use_column
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
-    due rowlock.job[];
+    due record;
 BEGIN
     IF everything THEN
         -- Jobs that no switch holds any more wait for their time like others.
@@ -23,24 +23,32 @@ BEGIN
             LEFT JOIN rowlock.queue AS q ON q.queue = pair.queue
             CROSS JOIN LATERAL (
                 SELECT a.id FROM rowlock.aside AS a
-                WHERE a.held AND a.queue = pair.queue AND a.kind = pair.kind LIMIT 1000) AS a
+                WHERE a.held AND a.queue = pair.queue AND a.kind = pair.kind LIMIT 1000
+                FOR UPDATE SKIP LOCKED) AS a
             WHERE NOT rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
               AND NOT rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')
             LIMIT 1000);
     END IF;
-    WITH gone AS (
-        DELETE FROM rowlock.aside WHERE id IN (
-            SELECT a.id FROM rowlock.aside AS a
-            WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect
-              AND a.ready_at >= CASE WHEN everything THEN '-infinity' ELSE after END AND a.ready_at <= now
-            ORDER BY a.ready_at, a.id LIMIT 1000
-            FOR UPDATE SKIP LOCKED)
-        RETURNING *
-    )
-    SELECT array_agg(ROW(id, rowlock.place(scheduled_at, now), scheduled_at, created_at, started_at, token, worker, attempt,
-        max_attempts, priority, until_start, cancel_requested, suspect, held, queue, kind, unique_key, tags,
-        trace_context, backoff, errors, payload)::rowlock.job)
-    INTO due FROM gone;
-    PERFORM rowlock.put(due, now);
-    RETURN coalesce(cardinality(due), 0);
+    EXECUTE format($move$
+        WITH gone AS (
+            DELETE FROM rowlock.aside WHERE id IN (
+                SELECT a.id FROM rowlock.aside AS a
+                WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect AND a.ready_at >= $1 AND a.ready_at <= $2
+                ORDER BY a.ready_at, a.id LIMIT 1000
+                FOR UPDATE SKIP LOCKED)
+            RETURNING *
+        ), placed AS (
+            INSERT INTO rowlock.job_%s
+            SELECT id, rowlock.place(scheduled_at, $2), scheduled_at, created_at, started_at, token, worker, attempt,
+                   max_attempts, priority, until_start, cancel_requested, suspect, held, queue, kind, unique_key, tags,
+                   trace_context, backoff, errors, payload
+            FROM gone RETURNING ready_at, queue, kind, priority
+        )
+        SELECT count(*) AS n, min(ready_at) AS earliest,
+               array_agg(DISTINCT ROW(queue, kind, priority)::rowlock.lane) AS lanes
+        FROM placed
+        $move$, (SELECT last_value % 8 FROM rowlock.ring))
+    INTO due USING CASE WHEN everything THEN '-infinity' ELSE after END, now;
+    PERFORM rowlock.arrived(due.lanes, due.earliest, now);
+    RETURN due.n;
 END $$

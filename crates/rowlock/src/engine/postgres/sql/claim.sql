@@ -158,6 +158,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT NULL::smallint, NULL::tid, next_due, NULL::bigint, NULL, NULL, without_bounds::integer::smallint, NULL,
         (SELECT count(*)::integer FROM (SELECT 1 FROM rowlock.aside AS a WHERE a.suspect AND a.token IS NULL LIMIT 1) AS s),
-        NULL::integer, now, NULL, NULL::text[], NULL, look_aside, NULL,
+        NULL::integer, now, NULL,
+        stopped_kinds || stopped_queues, NULL, look_aside, NULL,
         CASE WHEN without_bounds THEN unsorted ELSE seen_unsorted END;
 END $$

@@ -2,7 +2,9 @@
 -- moves: settle_done processing -> completed
 -- differs: looks where the job was claimed first, so that the caller's transaction locks no other segment
 CREATE FUNCTION rowlock.complete(segment smallint, job_id bigint, with_token bigint, began_ago_ms bigint)
-RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
     began CONSTANT timestamptz[] := ARRAY[now - began_ago_ms * interval '1 ms'];

@@ -3,9 +3,11 @@
 -- moves: expire processing -> failed
 -- moves: expire processing -> cancelled
 -- seen: when it was last seen; if it was heard since, it lives. NULL: it has no row.
--- wait_ms, error: what the suspect waits and remembers; last: it had no attempt left
+-- suspect, suspect_token: the suspect that was seen begun, which alone pays; wait_ms, error: what it waits
+-- and remembers. Rows that an open transaction completes are left, and the worker with them, for another time.
 CREATE FUNCTION rowlock.expire(
-    of_worker bigint, seen timestamptz, wait_ms bigint, error text, last boolean, errors_kept integer,
+    of_worker bigint, seen timestamptz, suspect bigint, with_token bigint, wait_ms bigint, error text,
+    errors_kept integer,
     OUT buried boolean, OUT returned integer, OUT ended integer)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
@@ -32,21 +34,27 @@ BEGIN
            array_agg(1) FILTER (WHERE NOT cancel_requested AND NOT pays) AS ones,
            array_agg(true) FILTER (WHERE NOT cancel_requested AND NOT pays) AS marks,
            array_agg(id) FILTER (WHERE NOT cancel_requested AND pays) AS paying_ids,
-           array_agg(token) FILTER (WHERE NOT cancel_requested AND pays) AS paying_tokens
+           array_agg(token) FILTER (WHERE NOT cancel_requested AND pays) AS paying_tokens,
+           bool_or(last) FILTER (WHERE NOT cancel_requested AND pays) AS last
     INTO held_rows
-    FROM (SELECT job.id, job.token, job.cancel_requested,
-                 coalesce(job.id = paying.suspect_id AND job.token = paying.suspect_token, false) AS pays
-          FROM rowlock.job WHERE job.worker = of_worker) AS held;
+    FROM (SELECT job.id, job.token, job.cancel_requested, job.attempt >= job.max_attempts AS last,
+                 coalesce(job.id = paying.suspect_id AND job.token = paying.suspect_token
+                          AND job.id = expire.suspect AND job.token = with_token, false) AS pays
+          FROM rowlock.job WHERE job.worker = of_worker ORDER BY job.id FOR UPDATE SKIP LOCKED) AS held;
     ended := (SELECT count(*) FROM rowlock.settle_finish(
         held_rows.cancelled_ids, held_rows.cancelled_tokens, held_rows.cancelled, '{}', '{}', errors_kept, now));
     returned := (SELECT count(*) FROM rowlock.settle_again(
         held_rows.ids, held_rows.tokens, '{}', held_rows.ones, held_rows.marks, '{}', errors_kept, now));
-    IF held_rows.paying_ids IS NOT NULL AND last THEN
+    IF held_rows.paying_ids IS NOT NULL AND held_rows.last THEN
         ended := ended + (SELECT count(*) FROM rowlock.settle_finish(
             held_rows.paying_ids, held_rows.paying_tokens, '{failed}', '{}', ARRAY[error::jsonb], errors_kept, now));
     ELSIF held_rows.paying_ids IS NOT NULL THEN
         returned := returned + (SELECT count(*) FROM rowlock.settle_again(
             held_rows.paying_ids, held_rows.paying_tokens, ARRAY[wait_ms], '{0}', '{true}', ARRAY[error::jsonb], errors_kept, now));
+    END IF;
+    IF EXISTS (SELECT 1 FROM rowlock.job WHERE worker = of_worker) THEN
+        buried := false;
+        RETURN;
     END IF;
     DELETE FROM rowlock.worker WHERE number = of_worker;
     DELETE FROM rowlock.cancelling WHERE worker = of_worker;

@@ -3,7 +3,7 @@
 SELECT w.number, w.id, w.lease_ms, w.seen_at,
        w.seen_at + w.lease_ms * interval '1 ms' <= clock.now
            AND pg_postmaster_start_time() + w.lease_ms * interval '1 ms' <= clock.now AS dead,
-       job.attempt, job.max_attempts, coalesce(job.backoff, k.backoff)::text AS backoff
+       job.attempt, job.id, job.token, coalesce(job.backoff, k.backoff)::text AS backoff
 FROM rowlock.now() AS clock (now)
 CROSS JOIN rowlock.worker AS w
 LEFT JOIN rowlock.aside AS job ON job.id = w.suspect_id AND job.token = w.suspect_token AND job.worker = w.number

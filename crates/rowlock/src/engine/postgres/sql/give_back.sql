@@ -13,7 +13,10 @@ BEGIN
            array_agg(job.token) FILTER (WHERE job.cancel_requested) AS cancelled_tokens,
            array_agg('cancelled'::text) FILTER (WHERE job.cancel_requested) AS cancelled
     INTO held_rows
-    FROM rowlock.job WHERE job.worker = of_worker AND job.token <> ALL (but_tokens);
+    -- Not what is being settled, or completed in a transaction that is still open.
+    FROM (SELECT job.id, job.token, job.cancel_requested FROM rowlock.job
+          WHERE job.worker = of_worker AND job.token <> ALL (but_tokens)
+          ORDER BY job.id FOR UPDATE SKIP LOCKED) AS job;
     RETURN (SELECT count(*) FROM rowlock.settle_again(held_rows.ids, held_rows.tokens, '{}', held_rows.ones, '{}', '{}', 0, now))
          + (SELECT count(*) FROM rowlock.settle_finish(held_rows.cancelled_ids, held_rows.cancelled_tokens, held_rows.cancelled, '{}', '{}', 0, now));
 END $$

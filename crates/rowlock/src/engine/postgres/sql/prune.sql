@@ -13,12 +13,14 @@ DECLARE
     piece integer;
     pruned bigint := 0;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('rowlock.prune'), 0) THEN
+    -- The same lock as whoever adds up the counts.
+    IF NOT pg_try_advisory_xact_lock(hashtext('rowlock.tally'), 0) THEN
         RETURN 0;
     END IF;
     FOR day IN SELECT expires_on FROM rowlock.tally WHERE expires_on < today
                GROUP BY expires_on HAVING sum(n) > 0 ORDER BY expires_on LOOP
-        EXIT WHEN pruned >= most;
+        -- One day at a time: nobody waits for one because of another.
+        EXIT WHEN pruned > 0;
         piece := (day - date '1970-01-01') % 40;
         BEGIN
             EXECUTE format('LOCK TABLE rowlock.history_%s IN ACCESS EXCLUSIVE MODE', piece);
@@ -38,7 +40,7 @@ BEGIN
             NULL;
         END;
     END LOOP;
-    DELETE FROM rowlock.tally WHERE expires_on < today AND expires_on IN (
+    DELETE FROM rowlock.tally WHERE pruned = 0 AND expires_on < today AND expires_on IN (
         SELECT expires_on FROM rowlock.tally GROUP BY expires_on HAVING sum(n) = 0);
     RETURN pruned;
 END $$

@@ -31,9 +31,11 @@ BEGIN
             END IF;
         END IF;
         PERFORM rowlock.forget(job_id);
-        PERFORM rowlock.put(ARRAY[ROW(ended.id, now, now, ended.created_at, NULL, NULL, NULL, 0, ended.max_attempts,
+        EXECUTE format('INSERT INTO rowlock.job_%s SELECT ($1).*', (SELECT last_value % 8 FROM rowlock.ring))
+        USING ROW(ended.id, now, now, ended.created_at, NULL, NULL, NULL, 0, ended.max_attempts,
             ended.priority, ended.until_start, false, false, false, ended.queue, ended.kind, ended.unique_key,
-            ended.tags, ended.trace_context, ended.backoff, ended.errors, ended.payload)::rowlock.job], now);
+            ended.tags, ended.trace_context, ended.backoff, ended.errors, ended.payload)::rowlock.job;
+        PERFORM rowlock.arrived(ARRAY[ROW(ended.queue, ended.kind, ended.priority)::rowlock.lane], now, now);
         answer := 'redriven';
         RETURN NEXT;
     END LOOP;

@@ -5,8 +5,12 @@ CREATE FUNCTION rowlock.retire(segment integer, current integer, now timestamptz
 DECLARE
     waiting integer;
     running boolean;
-    moved rowlock.job[];
+    moved record;
 BEGIN
+    -- Whoever turned the ring before us may have made this one the current one.
+    IF segment = (SELECT last_value % 8 FROM rowlock.ring) THEN
+        RETURN 'current';
+    END IF;
     EXECUTE format('SELECT count(*), bool_or(token IS NOT NULL) FROM (SELECT token FROM rowlock.job_%s LIMIT 2001) AS few', segment)
         INTO waiting, running;
     IF waiting > 2000 THEN
@@ -22,17 +26,24 @@ BEGIN
             RETURN 'running';
         END IF;
         EXECUTE format($move$
-            SELECT array_agg(ROW(id, rowlock.place(ready_at, $1), scheduled_at, created_at, started_at,
-                token, worker, attempt, max_attempts, priority, until_start, cancel_requested, suspect, stopped,
-                queue, kind, unique_key, tags, trace_context, backoff, errors, payload)::rowlock.job)
-            FROM (SELECT job.*,
-                         rowlock.is_on(k.switch, k.switch_until, $1, 'hold', 'pause')
-                      OR rowlock.is_on(q.switch, q.switch_until, $1, 'hold', 'pause') AS stopped
-                  FROM rowlock.job_%s AS job
-                  LEFT JOIN rowlock.kind AS k ON k.kind = job.kind
-                  LEFT JOIN rowlock.queue AS q ON q.queue = job.queue) AS job
-            $move$, segment) INTO moved USING now;
-        PERFORM rowlock.put(moved, now);
+            WITH waiting AS (
+                SELECT id, rowlock.place(ready_at, $1) AS ready_at, scheduled_at, created_at, started_at, token, worker,
+                       attempt, job.max_attempts, job.priority, until_start, cancel_requested, suspect,
+                       rowlock.is_on(k.switch, k.switch_until, $1, 'hold', 'pause')
+                           OR rowlock.is_on(q.switch, q.switch_until, $1, 'hold', 'pause') AS held,
+                       job.queue, job.kind, unique_key, tags, trace_context, job.backoff, errors, payload
+                FROM rowlock.job_%1$s AS job
+                LEFT JOIN rowlock.kind AS k ON k.kind = job.kind
+                LEFT JOIN rowlock.queue AS q ON q.queue = job.queue
+            ), near AS (
+                INSERT INTO rowlock.job_%2$s SELECT * FROM waiting WHERE NOT held AND ready_at <= $1 + interval '1 min'
+            ), far AS (
+                INSERT INTO rowlock.aside SELECT * FROM waiting WHERE held OR ready_at > $1 + interval '1 min'
+            )
+            SELECT min(ready_at) AS earliest, array_agg(DISTINCT ROW(queue, kind, priority)::rowlock.lane) AS lanes
+            FROM waiting
+            $move$, segment, current) INTO moved USING now;
+        PERFORM rowlock.arrived(moved.lanes, moved.earliest, now);
         EXECUTE format('TRUNCATE rowlock.job_%s', segment);
         RETURN 'retired';
     EXCEPTION WHEN lock_not_available THEN

@@ -8,13 +8,16 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '50ms' AS
 #variable_conflict use_column
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
-    pointer CONSTANT bigint := (SELECT last_value FROM rowlock.ring);
-    current integer := pointer % 8;
+    pointer bigint;
+    current integer;
+    tried boolean := false;
     empty integer;
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('rowlock.rotate'), 0) THEN
         RETURN;
     END IF;
+    pointer := (SELECT last_value FROM rowlock.ring);
+    current := pointer % 8;
     -- An older snapshot than the lock would not see what the last writers left in the segment.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'rowlock.rotate needs READ COMMITTED';
@@ -40,7 +43,10 @@ BEGIN
                 WHERE l.relation = format('rowlock.job_%s', segment)::regclass AND l.database =
                     (SELECT oid FROM pg_database WHERE datname = current_database())
                   AND l.granted AND l.pid <> pg_backend_pid());
-            did := CASE WHEN holders && seen THEN 'blocked' ELSE rowlock.retire(segment, current, now) END;
+            -- One at a time: nobody waits for one lock because we wait for another.
+            did := CASE WHEN holders && seen THEN 'blocked' WHEN tried THEN 'later'
+                        ELSE rowlock.retire(segment, current, now) END;
+            tried := tried OR did IN ('retired', 'busy');
         END IF;
         RETURN NEXT;
     END LOOP;

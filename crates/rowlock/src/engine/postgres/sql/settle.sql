@@ -10,12 +10,14 @@ SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
     every record;
+    live record;
     accepted bigint[] := '{}';
     more bigint[];
 BEGIN
     FOR every IN
-        SELECT v.segment, array_agg(v.place) AS places, array_agg(v.id) AS ids, array_agg(v.token) AS tokens,
-               array_agg(now - v.ago * interval '1 ms') AS began
+        SELECT v.segment, array_agg(v.place ORDER BY v.id) AS places, array_agg(v.id ORDER BY v.id) AS ids,
+               array_agg(v.token ORDER BY v.id) AS tokens,
+               array_agg(now - v.ago * interval '1 ms' ORDER BY v.id) AS began
         FROM unnest(segments, places, ids, tokens, verdicts, began_ago_ms) AS v (segment, place, id, token, verdict, ago)
         WHERE v.verdict = 'done' AND v.segment IS NOT NULL GROUP BY v.segment ORDER BY v.segment
     LOOP
@@ -27,14 +29,30 @@ BEGIN
         END CASE;
         accepted := accepted || more;
     END LOOP;
-    IF cardinality(accepted) < cardinality(ids) THEN
-        SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(now - v.ago * interval '1 ms') AS began,
+    -- A row that is being set aside while we look is there again at the next look.
+    FOR look IN 1..3 LOOP
+        EXIT WHEN cardinality(accepted) >= cardinality(ids);
+        -- In one order, so that two of these don't wait for each other.
+        PERFORM 1 FROM rowlock.job WHERE job.id = ANY (ids) AND job.token = ANY (tokens) ORDER BY job.id FOR UPDATE;
+        SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.cancels) AS cancels,
+               array_agg(v.verdict) AS verdicts, array_agg(now - v.ago * interval '1 ms') AS began,
+               array_agg(v.wait) AS waits, array_agg(v.error::jsonb) AS errors
+        INTO live
+        FROM (SELECT v.*, job.cancel_requested AS cancels
+              FROM unnest(ids, tokens, verdicts, began_ago_ms, wait_ms, errors_added)
+                  AS v (id, token, verdict, ago, wait, error)
+              JOIN rowlock.job ON job.id = v.id AND job.token = v.token
+              WHERE job.id = ANY (ids) AND v.id <> ALL (accepted)) AS v;
+        EXIT WHEN live.ids IS NULL;
+        SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.began) AS began,
+               -- What somebody wants cancelled gets no other attempt.
                array_agg(CASE v.verdict WHEN 'done' THEN 'completed' WHEN 'fail' THEN 'failed'
-                                        WHEN 'cancelled' THEN 'cancelled' END) AS states,
-               array_agg(v.error::jsonb) AS errors
+                                        WHEN 'sent' THEN NULL ELSE 'cancelled' END) AS states,
+               array_agg(v.error) AS errors
         INTO every
-        FROM unnest(ids, tokens, verdicts, began_ago_ms, errors_added) AS v (id, token, verdict, ago, error)
-        WHERE v.verdict IN ('done', 'fail', 'cancelled', 'sent') AND v.id <> ALL (accepted);
+        FROM unnest(live.ids, live.tokens, live.verdicts, live.began, live.errors, live.cancels)
+            AS v (id, token, verdict, began, error, cancels)
+        WHERE v.verdict IN ('done', 'fail', 'cancelled', 'sent') OR v.cancels;
         IF every.ids IS NOT NULL THEN
             accepted := accepted || ARRAY (SELECT rowlock.settle_finish(
                 every.ids, every.tokens, every.states, every.began, every.errors, errors_kept, now));
@@ -42,24 +60,15 @@ BEGIN
         SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.wait) AS waits,
                array_agg(CASE WHEN v.verdict = 'retry' THEN 0 ELSE 1 END) AS given_back,
                array_agg(CASE WHEN v.verdict = 'release' THEN NULL ELSE false END) AS suspects,
-               array_agg(v.error::jsonb) AS errors
+               array_agg(v.error) AS errors
         INTO every
-        FROM unnest(ids, tokens, verdicts, wait_ms, errors_added) AS v (id, token, verdict, wait, error)
-        WHERE v.verdict IN ('retry', 'snooze', 'release');
+        FROM unnest(live.ids, live.tokens, live.verdicts, live.waits, live.errors, live.cancels)
+            AS v (id, token, verdict, wait, error, cancels)
+        WHERE v.verdict IN ('retry', 'snooze', 'release') AND NOT v.cancels;
         IF every.ids IS NOT NULL THEN
-            more := ARRAY (SELECT rowlock.settle_again(every.ids, every.tokens, every.waits, every.given_back,
-                every.suspects, every.errors, errors_kept, now));
-            accepted := accepted || more;
-            -- What somebody wants cancelled gets no other attempt.
-            IF cardinality(more) < cardinality(every.ids) THEN
-                SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.error) AS errors,
-                       array_agg('cancelled'::text) AS states
-                INTO every
-                FROM unnest(every.ids, every.tokens, every.errors) AS v (id, token, error) WHERE v.id <> ALL (more);
-                accepted := accepted || ARRAY (SELECT rowlock.settle_finish(
-                    every.ids, every.tokens, every.states, '{}', every.errors, errors_kept, now));
-            END IF;
+            accepted := accepted || ARRAY (SELECT rowlock.settle_again(every.ids, every.tokens, every.waits,
+                every.given_back, every.suspects, every.errors, errors_kept, now));
         END IF;
-    END IF;
+    END LOOP;
     RETURN QUERY SELECT unnest(accepted);
 END $$

@@ -5,27 +5,40 @@
 -- moves: expire processing -> pending
 -- A job that somebody wants cancelled gets no other attempt: it ends by settle_finish instead.
 -- wait_ms NULL: due as before; suspects NULL: the mark stays
+-- differs: moved by one statement and not in a variable, which large payloads would not fit in
 CREATE FUNCTION rowlock.settle_again(
     ids bigint[], tokens bigint[], wait_ms bigint[], given_back integer[], suspects boolean[],
     errors_added jsonb[], errors_kept integer, now timestamptz)
-RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+RETURNS SETOF bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    back rowlock.job[];
+    back record;
 BEGIN
-    WITH gone AS (
-        DELETE FROM rowlock.job AS job
-        USING unnest(ids, tokens, wait_ms, given_back, suspects, errors_added)
-            AS next (id, token, wait_ms, given_back, suspect, error)
-        -- The list itself bounds the index scans, whatever the planner thinks of the sizes.
-        WHERE job.id = ANY (ids) AND job.id = next.id AND job.token = next.token AND NOT job.cancel_requested
-        RETURNING job.*, coalesce(now + next.wait_ms * interval '1 ms', job.scheduled_at) AS due,
-            next.given_back, coalesce(next.suspect, job.suspect) AS marked, next.error
-    )
-    SELECT array_agg(ROW(id, rowlock.place(due, now), due, created_at, started_at, NULL, NULL, attempt - given_back,
-        max_attempts, priority, until_start, false, marked, false, queue, kind, unique_key, tags, trace_context,
-        backoff, rowlock.with_error(errors, error, errors_kept), payload)::rowlock.job)
-    INTO back FROM gone;
-    PERFORM rowlock.put(back, now);
-    RETURN QUERY SELECT id FROM unnest(back);
+    EXECUTE format($move$
+        WITH gone AS (
+            DELETE FROM rowlock.job AS job
+            USING unnest($1, $2, $3, $4, $5, $6) AS next (id, token, wait_ms, given_back, suspect, error)
+            -- The list itself bounds the index scans, whatever the planner thinks of the sizes.
+            WHERE job.id = ANY ($1) AND job.id = next.id AND job.token = next.token AND NOT job.cancel_requested
+            RETURNING job.*, coalesce($8 + next.wait_ms * interval '1 ms', job.scheduled_at) AS due,
+                next.given_back, coalesce(next.suspect, job.suspect) AS marked, next.error
+        ), back AS (
+            SELECT id, rowlock.place(due, $8) AS ready_at, due AS scheduled_at, created_at, started_at,
+                   NULL::bigint AS token, NULL::bigint AS worker, attempt - given_back AS attempt, max_attempts,
+                   priority, until_start, false AS cancel_requested, marked AS suspect, false AS held, queue, kind,
+                   unique_key, tags, trace_context, backoff, rowlock.with_error(errors, error, $7) AS errors, payload
+            FROM gone
+        ), near AS (
+            INSERT INTO rowlock.job_%s SELECT * FROM back WHERE NOT suspect AND ready_at <= $8 + interval '1 min'
+        ), far AS (
+            INSERT INTO rowlock.aside SELECT * FROM back WHERE suspect OR ready_at > $8 + interval '1 min'
+        )
+        SELECT array_agg(id) AS ids, min(ready_at) AS earliest,
+               array_agg(DISTINCT ROW(queue, kind, priority)::rowlock.lane) AS lanes
+        FROM back
+        $move$, (SELECT last_value % 8 FROM rowlock.ring))
+    INTO back USING ids, tokens, wait_ms, given_back, suspects, errors_added, errors_kept, now;
+    PERFORM rowlock.arrived(back.lanes, back.earliest, now);
+    RETURN QUERY SELECT unnest(back.ids);
 END $$

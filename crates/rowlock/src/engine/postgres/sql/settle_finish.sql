@@ -8,10 +8,13 @@
 -- moves: expire processing -> cancelled
 -- moves: cancel pending -> cancelled
 -- moves: delete pending -> none
+-- differs: its settings are its own, since its plans outlive whoever calls it first
 -- A token of NULL means a job that nobody has claimed.
 CREATE FUNCTION rowlock.settle_finish(
     ids bigint[], tokens bigint[], states text[], began timestamptz[], errors_added jsonb[], errors_kept integer, now timestamptz)
-RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+RETURNS SETOF bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
