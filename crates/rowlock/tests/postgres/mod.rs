@@ -10,6 +10,7 @@ mod idle;
 mod lanes;
 mod late;
 mod lease;
+mod moved;
 mod network;
 pub mod pooler;
 mod ring;
@@ -68,6 +69,11 @@ cases! {
     copies:
         a_restored_dump_goes_on,
         a_copy_without_sequences_uses_no_id_twice;
+    moved:
+        a_verdict_finds_a_job_that_is_just_being_set_aside,
+        an_open_completion_holds_up_nobody_else,
+        a_locked_job_that_was_held_stops_no_claim,
+        large_payloads_keep_nothing_from_moving;
     history:
         a_day_goes_as_a_whole_and_a_reader_keeps_only_his_own;
 }

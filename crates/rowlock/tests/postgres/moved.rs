@@ -1,0 +1,151 @@
+//! Rows that somebody moves or has locked while somebody else looks for them.
+
+use std::time::Duration;
+
+use rowlock::settle::{Settled, Verdict};
+use rowlock::{JobState, Outcome};
+use rowlock_testbed::until;
+
+use super::small::Small;
+use crate::conformance::world::{LEASE, error, job};
+
+/// Somebody waits for a lock.
+fn until_somebody_waits(small: &Small) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until("somebody waits for a lock", || {
+        (small.number(waiting) == 1).then_some(())
+    });
+}
+
+/// A verdict that arrives while the job is being set aside, and not yet committed, counts all the same.
+pub async fn a_verdict_finds_a_job_that_is_just_being_set_aside(small: Small) {
+    let world = small.world();
+    let site = small.open(&world.clock);
+    let worker = site.join().await;
+    for word in ["retry", "snooze", "release", "fail", "cancelled", "done"] {
+        let id = site.stage(job(word)).await;
+        let claimed = site.claim_one(&worker, &[word]).await;
+        let mover = small.own.session();
+        mover.execute("BEGIN").unwrap();
+        let token = claimed.token.get();
+        let moved = format!("SELECT count(*) FROM rowlock.set_aside('{{{id}}}', '{{{token}}}')");
+        assert_eq!(mover.value(&moved), "1");
+        let now = world.clock.now();
+        let (verdict, expected) = match word {
+            "retry" => {
+                let error = error(&claimed, &world);
+                (Verdict::Retry { at: now, error }, JobState::Pending)
+            }
+            "snooze" => (Verdict::Snooze(now), JobState::Pending),
+            "release" => (Verdict::Release, JobState::Pending),
+            "fail" => (Verdict::Fail(error(&claimed, &world)), JobState::Failed),
+            "cancelled" => (Verdict::Cancelled, JobState::Cancelled),
+            _ => (Verdict::Done, JobState::Completed),
+        };
+        let settling = site.settle(&claimed, verdict);
+        let moving = async {
+            tokio::task::block_in_place(|| {
+                until_somebody_waits(&small);
+                mover.execute("COMMIT").unwrap();
+            });
+        };
+        let (settled, ()) = tokio::join!(settling, moving);
+        assert_eq!(settled, Settled::Accepted, "{word}");
+        assert_eq!(site.state(id).await, expected, "{word}");
+    }
+}
+
+/// A transaction that completes a job and stays open holds up nothing but that job.
+pub async fn an_open_completion_holds_up_nobody_else(small: Small) {
+    let world = small.world();
+    let (site, observer) = (small.open(&world.clock), small.open(&world.clock));
+    let (first, second) = (site.join().await, site.join().await);
+    let open = site.stage(job("mail")).await;
+    let completing = site.claim_one(&first, &["mail"]).await;
+    let other = site.stage(job("mail")).await;
+    let slow = site.claim_one(&second, &["mail"]).await;
+    let caller = small.own.session();
+    caller.execute("BEGIN").unwrap();
+    let token = completing.token.get();
+    let done = format!("SELECT rowlock.complete(NULL, {open}, {token}, NULL)");
+    assert_eq!(caller.value(&done), "t");
+    // It runs for long, and its worker beats: the beat is answered, and the other job is set aside.
+    world.advance(Duration::from_secs(11));
+    site.beat(&first, &[completing.token]).await.unwrap();
+    site.beat(&second, &[slow.token]).await.unwrap();
+    assert!(small.place(other).starts_with("rowlock.aside"));
+    // Both fall silent: the second is buried, the first when its transaction has ended.
+    world.advance(LEASE);
+    let expired = observer.engine().expire().await.unwrap();
+    assert_eq!(expired.workers, [second]);
+    assert_eq!(site.state(other).await, JobState::Pending);
+    caller.execute("COMMIT").unwrap();
+    let expired = observer.engine().expire().await.unwrap();
+    assert_eq!(expired.workers, [first]);
+    assert_eq!(site.state(open).await, JobState::Completed);
+}
+
+/// A held job that somebody has locked keeps no claim waiting.
+pub async fn a_locked_job_that_was_held_stops_no_claim(small: Small) {
+    let world = small.world();
+    let site = small.open(&world.clock);
+    let worker = site.join().await;
+    let switch = |to: &str| {
+        let sql = format!(
+            "INSERT INTO rowlock.kind (kind, switch) VALUES ('mail', {to})
+             ON CONFLICT (kind) DO UPDATE SET switch = {to}"
+        );
+        small.side.execute(&sql).unwrap();
+    };
+    switch("'hold'");
+    let held = site.stage(job("mail")).await;
+    switch("NULL");
+    let caller = small.own.session();
+    caller.execute("BEGIN").unwrap();
+    let lock = format!("SELECT id FROM rowlock.aside WHERE id = {held} FOR UPDATE");
+    assert_eq!(caller.value(&lock), held.to_string());
+    let free = site.stage(job("other")).await;
+    let claimed = site.claim(&worker, &["mail", "other"], 10).await;
+    assert_eq!(claimed.iter().map(|job| job.id).collect::<Vec<_>>(), [free]);
+    caller.execute("ROLLBACK").unwrap();
+    let claimed = site.claim_one(&worker, &["mail"]).await;
+    assert_eq!(claimed.id, held);
+    let settled = site.finish(&claimed, Outcome::Done).await;
+    assert_eq!(settled, Settled::Accepted);
+}
+
+/// Megabytes of payload move like any other.
+pub async fn large_payloads_keep_nothing_from_moving(small: Small) {
+    let world = small.world();
+    let site = small.open(&world.clock);
+    let worker = site.join().await;
+    let fill = "INSERT INTO rowlock.aside
+        SELECT nextval('rowlock.job_id'), rowlock.now() - interval '2 s', rowlock.now() - interval '2 s',
+               rowlock.now(), NULL, NULL, NULL, 0, 5, 0, false, false, false, false, 'default', 'mail', NULL,
+               NULL, NULL, NULL, NULL, json_build_array(repeat('x', 1040000))
+        FROM generate_series(1, 1100)";
+    small.side.execute(fill).unwrap();
+    let mut claimed = 0;
+    // Fewer at a time, since each is a megabyte on its way to us.
+    while claimed < 1_100 {
+        let jobs = site.claim(&worker, &["mail"], 100).await;
+        assert!(!jobs.is_empty(), "{claimed} were claimed");
+        claimed += jobs.len();
+        for job in &jobs {
+            assert_eq!(site.settle(job, Verdict::Release).await, Settled::Accepted);
+        }
+        if claimed >= 200 {
+            break;
+        }
+    }
+    small
+        .side
+        .execute("SELECT setval('rowlock.ring', 9)")
+        .unwrap();
+    until("the segment is empty", || {
+        small.rotate(&[]);
+        (small.sizes()[0] == 0).then_some(())
+    });
+    assert_eq!(small.number("SELECT count(*) FROM rowlock.job"), 1_100);
+}
