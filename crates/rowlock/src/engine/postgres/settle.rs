@@ -154,12 +154,19 @@ impl Postgres {
         Ok(answers)
     }
 
+    /// Day by day, each in a transaction of its own.
     pub(super) async fn prune_days(&self, limit: usize) -> Result<usize> {
-        let most = i32::try_from(limit).unwrap_or(i32::MAX);
-        let rows = self.call("prune", &[(&most, Type::INT4)]).await?;
+        let mut all = 0;
+        while all < limit {
+            let rows = self.call("prune", &[]).await?;
+            let pruned: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
+            if pruned == 0 {
+                break;
+            }
+            all += usize::try_from(pruned).unwrap_or(0);
+        }
         self.call("tidy", &[]).await?;
-        let pruned: i64 = rows.first().map_or(Ok(0), |row| get(row, 0))?;
-        Ok(usize::try_from(pruned).unwrap_or(0))
+        Ok(all)
     }
 }
 

@@ -1,9 +1,9 @@
--- purpose: remove ended jobs whose last day is over, by whole days where that is possible; says how many
+-- purpose: remove the ended jobs of a day that is over, as a whole where that is possible; says how many
 -- moves: prune completed -> none
 -- moves: prune failed -> none
 -- moves: prune cancelled -> none
 -- differs: a day's piece is truncated; only what is kept for more than a month is deleted row by row
-CREATE FUNCTION rowlock.prune(most integer) RETURNS bigint LANGUAGE plpgsql
+CREATE FUNCTION rowlock.prune() RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '50ms' AS $$
 #variable_conflict use_column
 DECLARE
