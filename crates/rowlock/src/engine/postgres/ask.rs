@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::Postgres;
-use super::connect::take;
+use super::connect::{Pool, take};
 use super::error::{is_of_another_isolation, is_worn_out, map};
 use super::statements::{Sql, call};
 use crate::clock::Clock;
@@ -30,13 +30,25 @@ impl Postgres {
         values: &[Value<'_>],
     ) -> Result<Vec<Row>> {
         let text = call(function, values.len(), &self.address.schema);
-        self.rows(&text, values, function, PATIENCE).await
+        self.rows(&self.pool, &text, values, function, PATIENCE)
+            .await
+    }
+
+    /// Calls one over the connection that nothing but heartbeats use.
+    pub(super) async fn call_aside(
+        &self,
+        function: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>> {
+        let text = call(function, values.len(), &self.address.schema);
+        self.rows(&self.pulse, &text, values, function, PATIENCE)
+            .await
     }
 
     /// Asks an operator's question, or writes what an operator wants.
     pub(super) async fn query(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
         let text = statement.text(&self.address.schema);
-        self.rows(&text, values, statement.name, LONG_PATIENCE)
+        self.rows(&self.pool, &text, values, statement.name, LONG_PATIENCE)
             .await
     }
 
@@ -59,12 +71,13 @@ impl Postgres {
 
     async fn rows(
         &self,
+        pool: &Pool,
         text: &str,
         values: &[Value<'_>],
         doing: &str,
         patience: Duration,
     ) -> Result<Vec<Row>> {
-        let client = take(&self.pool, PATIENCE).await?;
+        let client = take(pool, PATIENCE).await?;
         let asked = Clock::system()
             .timeout(patience, client.ask(text, values))
             .await;

@@ -284,13 +284,13 @@ pub(super) async fn connect(address: &Address, io: &Io) -> Result<Client> {
 pub(super) type Pool = managed::Pool<Maker>;
 pub(super) type Connection = Object<Maker>;
 
-pub(super) fn pool(address: &Address, io: &Io) -> Result<Pool> {
+pub(super) fn pool(address: &Address, io: &Io, connections: usize) -> Result<Pool> {
     let maker = Maker {
         address: address.clone(),
         io: io.clone(),
     };
     Pool::builder(maker)
-        .max_size(address.connections.max(1))
+        .max_size(connections.max(1))
         .build()
         .map_err(|why| Error::Bug(why.to_string()))
 }

@@ -82,7 +82,7 @@ impl Postgres {
             (&tokens, Type::INT8_ARRAY),
             (&search, Type::BOOL),
         ];
-        let rows = match self.call("heartbeat", &values).await {
+        let rows = match self.call_aside("heartbeat", &values).await {
             Ok(rows) => rows,
             Err(why) => {
                 if search {

@@ -69,6 +69,8 @@ pub struct Postgres {
     clock: Clock,
     bell: Bell,
     pool: Pool,
+    /// One connection for heartbeats: whoever asks long questions can't silence a worker.
+    pulse: Pool,
     listener: Listener,
     workers: Mutex<HashMap<WorkerId, i64>>,
     holdings: Holdings,
@@ -108,7 +110,8 @@ impl Postgres {
     /// isn't there.
     pub async fn open(address: Address, clock: Clock) -> Result<Self> {
         let io = Io::start()?;
-        let pool = connect::pool(&address, &io)?;
+        let pool = connect::pool(&address, &io, address.connections)?;
+        let pulse = connect::pool(&address, &io, 1)?;
         let version = {
             let client = connect::take(&pool, ask::PATIENCE).await?;
             migrate::version(&client, &address.schema).await?
@@ -140,6 +143,7 @@ impl Postgres {
             address,
             clock,
             pool,
+            pulse,
             io,
         })
     }
