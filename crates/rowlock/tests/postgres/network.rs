@@ -99,6 +99,7 @@ fn in_order(first: (Process, &'static str), second: (Process, &'static str)) -> 
         };
         std::thread::Builder::new().spawn(wait).unwrap();
     }
+    drop(sender);
     let one = said.recv().unwrap();
     if one.id() != ids[0] {
         // Nobody waits for the other one any more.
