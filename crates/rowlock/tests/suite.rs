@@ -31,6 +31,13 @@ fn main() -> ExitCode {
         Some("judge") => return mutants::judge(&arguments.collect::<Vec<_>>()),
         _ => {}
     }
+    let mut trials = cases();
+    trials.extend(mutants::trials());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Every case that a mutant may name.
+fn cases() -> Vec<Trial> {
     let mut trials = conformance::trials();
     trials.extend(faults::trials());
     trials.extend(crash::trials());
@@ -39,8 +46,7 @@ fn main() -> ExitCode {
     trials.extend(postgres::trials());
     trials.extend(sqlite::trials());
     trials.extend(tidy::trials());
-    trials.extend(mutants::trials());
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    trials
 }
 
 /// A test without a world.
