@@ -175,11 +175,15 @@ impl Postgres {
             swept: false,
             unsorted: None,
             stopped: Vec::new(),
+            lowest: None,
         });
         let since = self.clock.elapsed();
         self.flow
             .fetch_add(u64::try_from(leased.len()).unwrap_or(0), Ordering::Relaxed);
         let mut lanes = lock(&self.lanes);
+        if let Some(lowest) = summary.lowest {
+            lanes.lower(lowest);
+        }
         if summary.swept {
             let taken: Vec<&ClaimedJob> = leased.iter().map(|one| &one.job).collect();
             let unsorted = summary.unsorted.unwrap_or(lanes.unsorted);

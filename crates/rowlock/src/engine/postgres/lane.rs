@@ -37,6 +37,15 @@ pub(super) struct Bounds {
 }
 
 impl Lanes {
+    /// Jobs were brought back to places from here on.
+    pub(super) fn lower(&mut self, lowest: Timestamp) {
+        let before = lowest.saturating_sub(Duration::from_micros(1));
+        let before = (before.unwrap_or(Timestamp::MIN), JobId(0));
+        self.bounds
+            .values_mut()
+            .for_each(|bound| *bound = (*bound).min(before));
+    }
+
     /// A claim went without bounds: what it has taken tells where its lanes begin now. If it left
     /// nothing, the other lanes that it has looked at begin at its time; lanes it hasn't looked at stay as
     /// they are.

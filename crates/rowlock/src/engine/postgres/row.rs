@@ -81,6 +81,8 @@ pub(super) struct Summary {
     pub(super) suspects: bool,
     pub(super) swept: bool,
     pub(super) unsorted: Option<i64>,
+    /// The first place of what was brought back: it may be behind the bounds.
+    pub(super) lowest: Option<Timestamp>,
     /// Kinds and queues that weren't looked at.
     pub(super) stopped: Vec<Name>,
 }
@@ -100,6 +102,7 @@ pub(super) fn claimed(row: &Row, token: Token) -> Result<Claimed> {
             swept: get::<Option<i16>>(row, 6)? == Some(1),
             unsorted: get(row, 16)?,
             stopped: tags(row, 12)?,
+            lowest: time(row, 17)?,
         }));
     };
     Ok(Claimed::Leased(Box::new(Leased {

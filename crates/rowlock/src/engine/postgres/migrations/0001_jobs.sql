@@ -180,4 +180,4 @@ FROM rowlock.history;
 CREATE TYPE rowlock.claimed AS (
     segment smallint, place tid, ready_at timestamptz, id bigint, kind text, queue text, priority smallint,
     payload text, attempt integer, max_attempts integer, scheduled_at timestamptz, unique_key text,
-    tags text[], trace_context text, suspect boolean, backoff text, timeout_ms bigint);
+    tags text[], trace_context text, suspect boolean, backoff text, timeout_ms bigint, lowest timestamptz);

@@ -1,6 +1,6 @@
--- purpose: bring jobs whose time has come back into the ring, at most a thousand; says how many
+-- purpose: bring jobs whose time has come back into the ring, at most a thousand; the first place they got
 -- differs: only Postgres sets jobs aside
-CREATE FUNCTION rowlock.bring_back(after timestamptz, everything boolean) RETURNS integer LANGUAGE plpgsql
+CREATE FUNCTION rowlock.bring_back(after timestamptz, everything boolean) RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
@@ -44,11 +44,11 @@ BEGIN
                    trace_context, backoff, errors, payload
             FROM gone RETURNING ready_at, queue, kind, priority
         )
-        SELECT count(*) AS n, min(ready_at) AS earliest,
+        SELECT min(ready_at) AS earliest,
                array_agg(DISTINCT ROW(queue, kind, priority)::rowlock.lane) AS lanes
         FROM placed
         $move$, (SELECT last_value % 8 FROM rowlock.ring))
     INTO due USING CASE WHEN everything THEN '-infinity' ELSE after END, now;
     PERFORM rowlock.arrived(due.lanes, due.earliest, now);
-    RETURN due.n;
+    RETURN due.earliest;
 END $$

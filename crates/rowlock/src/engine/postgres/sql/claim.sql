@@ -32,6 +32,7 @@ DECLARE
     before integer;
     look_aside boolean := false;
     stopped_kinds text[];
+    lowest timestamptz;
     stopped_queues text[];
     first record;
 BEGIN
@@ -44,7 +45,7 @@ BEGIN
                WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect
                  AND a.ready_at >= aside_after AND a.ready_at <= now)
         OR (without_bounds AND EXISTS (SELECT 1 FROM rowlock.aside AS a WHERE a.held)) THEN
-        PERFORM rowlock.bring_back(aside_after, without_bounds);
+        lowest := rowlock.bring_back(aside_after, without_bounds);
     END IF;
     -- Oldest first, as far as the pointer knows. Every segment that isn't empty is looked at.
     FOR segment IN SELECT (current + n) % 4 FROM generate_series(1, 4) AS n LOOP
@@ -87,8 +88,11 @@ BEGIN
                    array_agg(coalesce(b.id, 0) ORDER BY b.ready_at NULLS FIRST, l.kind) AS ids
             FROM queues AS q
             JOIN lanes AS l ON l.queue = q.queue
-            LEFT JOIN unnest(bound_queues, bound_kinds, bound_priorities, bound_times, bound_ids)
-                AS b (queue, kind, priority, ready_at, id)
+            -- What has just been brought back may be behind the bounds.
+            LEFT JOIN (SELECT b.queue, b.kind, b.priority, least(b.ready_at, lowest - interval '1 us') AS ready_at,
+                              CASE WHEN lowest <= b.ready_at THEN 0 ELSE b.id END AS id
+                       FROM unnest(bound_queues, bound_kinds, bound_priorities, bound_times, bound_ids)
+                           AS b (queue, kind, priority, ready_at, id)) AS b
                 ON b.queue = l.queue AND b.kind = l.kind AND b.priority = l.priority AND NOT without_bounds
             GROUP BY q.queue, q.cap, q.place, q.queues, q.weight, q.all_weights, l.priority
             ORDER BY CASE WHEN queue_order = 'strict' THEN q.place ELSE (q.place + q.queues - turn % q.queues) % q.queues END,
@@ -160,5 +164,5 @@ BEGIN
         (SELECT count(*)::integer FROM (SELECT 1 FROM rowlock.aside AS a WHERE a.suspect AND a.token IS NULL LIMIT 1) AS s),
         NULL::integer, now, NULL,
         stopped_kinds || stopped_queues, NULL, look_aside, NULL,
-        CASE WHEN without_bounds THEN unsorted ELSE seen_unsorted END;
+        CASE WHEN without_bounds THEN unsorted ELSE seen_unsorted END, lowest;
 END $$

@@ -32,6 +32,6 @@ BEGIN
     SELECT {s}::smallint, leased.place, leased.ready_at, leased.id, leased.kind, leased.queue,
            leased.priority, leased.payload::text, leased.attempt, leased.max_attempts,
            leased.scheduled_at, leased.unique_key, leased.tags, leased.trace_context, leased.suspect,
-           coalesce(leased.backoff, k.backoff)::text, k.timeout_ms
+           coalesce(leased.backoff, k.backoff)::text, k.timeout_ms, NULL::timestamptz
     FROM leased LEFT JOIN rowlock.kind AS k ON k.kind = leased.kind;
 END $$

@@ -34,7 +34,8 @@ BEGIN
     )
     SELECT NULL::smallint, NULL::tid, leased.ready_at, leased.id, leased.kind, leased.queue, leased.priority,
            leased.payload::text, leased.attempt, leased.max_attempts, leased.scheduled_at, leased.unique_key,
-           leased.tags, leased.trace_context, true, coalesce(leased.backoff, k.backoff)::text, k.timeout_ms
+           leased.tags, leased.trace_context, true, coalesce(leased.backoff, k.backoff)::text, k.timeout_ms,
+           NULL::timestamptz
     FROM leased LEFT JOIN rowlock.kind AS k ON k.kind = leased.kind;
     RETURN QUERY SELECT NULL::smallint, NULL::tid,
         (SELECT min(a.ready_at) FROM rowlock.aside AS a
@@ -45,5 +46,5 @@ BEGIN
            AND NOT rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
            AND NOT rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')),
         NULL::bigint, NULL, NULL, NULL::smallint, NULL, NULL::integer, NULL::integer, now, NULL,
-        NULL::text[], NULL, NULL::boolean, NULL, NULL::bigint;
+        NULL::text[], NULL, NULL::boolean, NULL, NULL::bigint, NULL::timestamptz;
 END $$
