@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::claim::{Claim, ClaimedJob};
-use crate::clock::Clock;
+use crate::clock::{Clock, Elapsed};
 use crate::engine::{Engine, Wakeups};
 use crate::error::Error;
 use crate::event;
@@ -41,9 +41,10 @@ pub(super) enum Look {
     Now,
     /// More may be waiting; there was no room for it.
     WithRoom,
-    At(Duration),
+    /// At this time: whatever happens meanwhile must not put it off.
+    At(Elapsed),
     /// The store didn't answer.
-    Again(Duration),
+    Again(Elapsed),
 }
 
 /// Both claims at once: they share a transaction where the engine groups commits.
@@ -87,12 +88,12 @@ fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestam
 }
 
 pub(super) async fn wait(clock: &Clock, wakeups: &mut Wakeups, look: Look) {
-    let time = match look {
-        Look::At(time) | Look::Again(time) => time,
+    let at = match look {
+        Look::At(at) | Look::Again(at) => at,
         _ => return wakeups.next().await,
     };
     tokio::select! {
         () = wakeups.next() => {}
-        () = clock.sleep(time) => {}
+        () = clock.sleep(at.saturating_sub(clock.elapsed())) => {}
     }
 }

@@ -1,9 +1,12 @@
 //! What a worker costs that has nothing to do.
 
+use std::time::Duration;
+
+use rowlock::JobState;
 use rowlock_testbed::{PgBouncer, Postgres};
 
 use super::stand::{Stand, dismiss};
-use crate::conformance::world::Home;
+use crate::conformance::world::{Home, job};
 use crate::faults::pass;
 
 const SECONDS: usize = 20;
@@ -51,4 +54,16 @@ pub fn an_idle_worker_asks_less_than_once_a_second() {
         by_clock > 0 && by_clock < 2 * SECONDS,
         "{by_clock} in {SECONDS} s"
     );
+}
+
+pub fn a_worker_that_beats_often_still_looks_when_a_job_is_due() {
+    let stand = Stand::new();
+    let mut worker = stand.worker(&stand.home.url(), 300, "mail");
+    // Longer than the pause between two beats; nobody rings when its time has come.
+    let delayed = job("mail").delay(Duration::from_secs(2));
+    let id = stand.ask(stand.site.stage(delayed));
+    worker.line_with("began mail");
+    stand.until(|counts| counts.completed == 1);
+    assert_eq!(stand.ask(stand.site.state(id)), JobState::Completed);
+    dismiss(worker);
 }

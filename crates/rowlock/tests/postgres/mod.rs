@@ -120,7 +120,8 @@ with_servers! {
         nothing_of_a_session_is_left_behind,
         a_worker_finds_work_without_being_woken;
     idle:
-        an_idle_worker_asks_less_than_once_a_second;
+        an_idle_worker_asks_less_than_once_a_second,
+        a_worker_that_beats_often_still_looks_when_a_job_is_due;
     space:
         a_full_disk_takes_no_job_and_loses_none;
     sessions:

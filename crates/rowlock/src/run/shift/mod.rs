@@ -289,13 +289,14 @@ impl Shift {
         }
         self.local.add(haul.jobs);
         let rest = haul.rest.unwrap_or(self.options.poll);
+        let now = self.clock.elapsed();
         Ok(match (haul.full, haul.next_due) {
             (true, _) => Look::WithRoom,
             (false, Some(due)) => {
                 let wait = Duration::try_from(self.clock.now().duration_until(due));
-                Look::At(wait.unwrap_or_default().min(rest))
+                Look::At(now + wait.unwrap_or_default().min(rest))
             }
-            (false, None) => Look::At(rest),
+            (false, None) => Look::At(now + rest),
         })
     }
 
@@ -317,7 +318,7 @@ impl Shift {
             Error::LeaseLost | Error::Schema(_) | Error::Bug(_) | Error::Invalid(_) => Err(why),
             _ => {
                 tracing::warn!(%why, "claiming waits for the store");
-                Ok(Look::Again(self.options.poll))
+                Ok(Look::Again(self.clock.elapsed() + self.options.poll))
             }
         }
     }
