@@ -79,6 +79,11 @@ engine = "postgres"
 statement = "settle_finish"
 find = "job.token IS NOT DISTINCT FROM done.token"
 put = "true"
+[[edit]]
+engine = "postgres"
+statement = "settle"
+find = "JOIN rowlock.job ON job.id = v.id AND job.token = v.token"
+put = "JOIN rowlock.job ON job.id = v.id AND job.token IS NOT NULL"
 "#;
     let (store, elsewhere) = (Store::empty(""), crate::place::Place::new());
     elsewhere.write("mutant.toml", FENCELESS);

@@ -170,7 +170,8 @@ fn a_worker_that_starts_sets_sequences_right() {
     store.sql("SELECT setval('rowlock.job_id', 1, false)");
     store.ok(&["work", "--once", "--quiet"]);
     assert_eq!(doctor(&store, &[]).0, Some(0));
-    assert_eq!(store.json(&["enqueue", "echo", "--json"])["id"], 2);
+    let next = &store.json(&["enqueue", "echo", "--json"])["id"];
+    assert!(next.as_i64() > Some(1), "{next}");
 }
 
 #[test]

@@ -267,7 +267,8 @@ fn a_worker_may_turn_the_ring_and_prune() {
     let worker = rowlock_testbed::Process::start(&mut command);
     until("the segment is emptied", || {
         let bytes = session.value("SELECT pg_relation_size('rowlock.job_0')");
-        (bytes == "0").then_some(())
+        let ended = session.value("SELECT count(*) FROM rowlock.history");
+        (bytes == "0" && ended == "1").then_some(())
     });
     worker.signal("TERM");
     let (code, lines) = worker.wait();
@@ -277,10 +278,7 @@ fn a_worker_may_turn_the_ring_and_prune() {
         "CREATE OR REPLACE FUNCTION rowlock.now() RETURNS timestamptz LANGUAGE sql VOLATILE
          AS $$ SELECT clock_timestamp() + interval '3 days' $$",
     );
-    assert_eq!(
-        roles.session("worker").value("SELECT rowlock.prune(1000)"),
-        "1"
-    );
+    assert_eq!(roles.session("worker").value("SELECT rowlock.prune()"), "1");
     assert_eq!(session.value("SELECT count(*) FROM rowlock.history"), "0");
 }
 
