@@ -8,6 +8,7 @@ use super::error::map;
 use super::io::Io;
 use super::row::get;
 use super::statements::{Sql, sql};
+use crate::clock::Clock;
 use crate::error::{Error, Result};
 
 /// One step of the schema: its tables, and the functions as of this step.
@@ -268,6 +269,10 @@ async fn applied(client: &Client, schema: &Schema) -> Result<Vec<(i32, String, S
         .collect()
 }
 
+/// How often a schema that somebody still uses is tried to be dropped, and the pause in between.
+const DROPS: usize = 50;
+const DROP_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// Removes the schema with everything in it.
 ///
 /// # Errors
@@ -276,5 +281,13 @@ pub async fn drop_schema(address: &Address) -> Result<()> {
     let io = Io::start()?;
     let client = connect::connect(address, &io).await?;
     let text = sql!("migration_drop").text(&address.schema);
+    // Statements that are still under way may want in another order what this locks: they end soon.
+    for _ in 0..DROPS {
+        match batch(&client, &text, "migration_drop").await {
+            Err(why) if why.is_transient() => tracing::debug!(%why, "dropping the schema again"),
+            other => return other,
+        }
+        Clock::system().sleep(DROP_PAUSE).await;
+    }
     batch(&client, &text, "migration_drop").await
 }
