@@ -9,11 +9,12 @@
 //! | claim | [`claim`] | a worker takes due jobs under a fresh fence |
 //! | run | [`run`] | the handler runs, the lease is renewed |
 //! | settle | [`settle`] | the outcome becomes the next state, if the claim still holds |
-//! | reconcile | [`reconcile`] | what the dead held is given back, what has expired is pruned |
+//! | reconcile | [`reconcile`] | rows that need work get their jobs, what the dead held is given back |
 //!
 //! Below all of them: [`engine`] (the only folder with SQL), [`clock`] (the one door for time),
 //! [`error`] (sorted by remedy), [`event`] (what is counted and measured) and [`config`]
-//! (rowlock.toml). Beside them: [`verify`], the checker of what must always hold.
+//! (rowlock.toml). Beside them: [`switch`], what an operator can stop, and [`verify`], the checker of
+//! what must always hold.
 
 /// Marks a step of the journey, at which this repository's tests can end or stop a process.
 macro_rules! crash_point {
@@ -37,6 +38,7 @@ pub mod run;
 pub mod settle;
 pub mod stage;
 mod store;
+pub mod switch;
 #[cfg(feature = "sqlite")]
 pub mod testing;
 pub mod verify;
@@ -44,12 +46,18 @@ pub mod verify;
 pub use async_trait::async_trait;
 pub use clock::Clock;
 pub use error::Error;
-pub use job::{Enqueueable, Job, JobId, JobState, Kind, Name, NewJob, Payload, Record};
+pub use job::{Cron, Enqueueable, Job, JobId, JobState, Kind, Name, NewJob, Payload, Record};
+pub use reconcile::Pair;
 pub use run::{Context, Cx, Failure, Handler, Worker};
 pub use settle::Outcome::{self, Cancel, Done, Fail, NotNeeded, Retry, Snooze};
 pub use stage::{Enqueued, Stage, StageBlocking, Status};
 pub use stage::{enqueue, enqueue_blocking, enqueue_many, enqueue_many_blocking};
 pub use store::Rowlock;
+
+/// As in `every(MINUTE)`.
+pub const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
+/// As in `every(5 * SECOND)`.
+pub const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What a handler returns: an [`Outcome`], or any error, which means "try again later".
 pub type Result<T = Outcome, E = Failure> = std::result::Result<T, E>;

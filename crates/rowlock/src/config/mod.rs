@@ -1,7 +1,9 @@
 //! rowlock.toml: read exactly, or refused with the line and the remedy.
 
+mod schedule;
 mod section;
 
+pub use schedule::{CronSection, PairSection};
 pub use section::{Handler, Limits, Queue, Work};
 
 use std::collections::BTreeMap;
@@ -12,7 +14,8 @@ use serde::Deserialize;
 
 use crate::claim::QueueOrder;
 use crate::error::{Error, Result};
-use crate::job::{Kind, Name, Retention};
+use crate::job::{Cron, Kind, Name, Retention};
+use crate::reconcile::Pair;
 use crate::run::{Options, Runner};
 
 /// The whole file.
@@ -37,8 +40,8 @@ pub struct Config {
     /// Where relative paths start.
     #[serde(skip)]
     folder: PathBuf,
-    pair: Option<Later>,
-    cron: Option<Later>,
+    pair: Vec<PairSection>,
+    cron: Vec<CronSection>,
     drain: Option<Later>,
     budget: Option<Later>,
     guard: Option<Later>,
@@ -75,8 +78,6 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         let later = [
-            ("[[pair]]", &self.pair),
-            ("[[cron]]", &self.cron),
             ("[[drain]]", &self.drain),
             ("[budget]", &self.budget),
             ("[guard]", &self.guard),
@@ -98,7 +99,85 @@ impl Config {
                 .and_then(|()| handler.runner(&self.folder, &self.limits))
                 .map_err(|why| Error::invalid(format!("[handlers.{name}]: {why}")))?;
         }
+        self.check_names()?;
+        self.pairs()?;
+        self.crons()?;
         self.limits.check()
+    }
+
+    /// What is declared twice would fight over one row.
+    fn check_names(&self) -> Result<()> {
+        let mut seen = std::collections::BTreeSet::new();
+        let pairs = self.pair.iter().map(|each| ("pair", each.name().clone()));
+        let crons = self
+            .cron
+            .iter()
+            .filter_map(|each| Some(("cron", each.cron().ok()?.name)));
+        for (what, name) in pairs.chain(crons) {
+            if !seen.insert((what, name.clone())) {
+                return Err(Error::invalid(format!(
+                    "there are two [[{what}]] called {name}: give one another name"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The pairs as declared, each with the key of its kind.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when a declaration breaks a rule.
+    pub fn pairs(&self) -> Result<Vec<Pair>> {
+        let kinds = self.kinds()?;
+        self.pair
+            .iter()
+            .map(
+                |each| match kinds.iter().find(|kind| kind.name == *each.kind()) {
+                    Some(kind) => each.pair(&kind.key),
+                    None => each.pair(&each.key),
+                },
+            )
+            .collect()
+    }
+
+    /// The crons as declared.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when a declaration breaks a rule.
+    pub fn crons(&self) -> Result<Vec<Cron>> {
+        self.cron.iter().map(CronSection::cron).collect()
+    }
+
+    /// A pair's key is its kind's: it sets it if the kind has none.
+    fn keyed(&self, mut kind: Kind) -> Result<Kind> {
+        for pair in self.pair.iter().filter(|pair| *pair.kind() == kind.name) {
+            if kind.key.is_empty() {
+                kind.key.clone_from(&pair.key);
+            } else if !pair.key.is_empty() && pair.key != kind.key {
+                let spell = |key: &[Name]| {
+                    key.iter()
+                        .map(|field| format!("{:?}", field.as_str()))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                };
+                return Err(Error::invalid(format!(
+                    "pair {}: its key is [{}], that of kind {} is [{}]: make them the same",
+                    pair.name(),
+                    spell(&pair.key),
+                    kind.name,
+                    spell(&kind.key)
+                )));
+            }
+            if kind.unique_until == crate::job::UniqueUntil::Start {
+                return Err(Error::invalid(format!(
+                    "pair {}: kind {} has unique_until = \"start\", so a tick could enqueue a row whose \
+                     job runs: take it out",
+                    pair.name(),
+                    kind.name
+                )));
+            }
+        }
+        Ok(kind)
     }
 
     #[cfg(feature = "postgres")]
@@ -122,10 +201,17 @@ impl Config {
     /// # Errors
     /// [`Error::Invalid`] when a default breaks a rule.
     pub fn kinds(&self) -> Result<Vec<Kind>> {
-        self.handlers
-            .iter()
-            .map(|(name, handler)| handler.kind(name, self.retention))
-            .collect()
+        let mut kinds = Vec::new();
+        for (name, handler) in &self.handlers {
+            kinds.push(self.keyed(handler.kind(name, self.retention)?)?);
+        }
+        // A pair may be of a kind that a program in Rust runs, or that runs elsewhere.
+        for pair in &self.pair {
+            if !kinds.iter().any(|kind| kind.name == *pair.kind()) {
+                kinds.push(self.keyed(Kind::new(pair.kind().as_str())?)?);
+            }
+        }
+        Ok(kinds)
     }
 
     /// The kinds with what runs them.
@@ -136,7 +222,7 @@ impl Config {
         let mut found = Vec::new();
         for (name, handler) in &self.handlers {
             if let Some(runner) = handler.runner(&self.folder, &self.limits)? {
-                found.push((handler.kind(name, self.retention)?, runner));
+                found.push((self.keyed(handler.kind(name, self.retention)?)?, runner));
             }
         }
         Ok(found)

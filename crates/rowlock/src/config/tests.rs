@@ -91,8 +91,6 @@ fn a_schema_is_a_plain_name() {
 #[test]
 fn a_part_that_this_version_lacks_says_so() {
     for part in [
-        "[[pair]]\nkind = \"x\"",
-        "[[cron]]\nname = \"x\"",
         "[[drain]]\nto = \"x\"",
         "[guard]\naction = \"observe\"",
         "[budget.analytics]\nmax = 1",

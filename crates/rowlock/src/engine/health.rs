@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
+use jiff::SignedDuration;
 
 use crate::job::Name;
 
@@ -18,8 +17,6 @@ pub struct Health {
     pub log_backlog: u64,
     /// Pending jobs of kinds that have no row, by kind.
     pub unknown_kinds: Vec<(Name, u64)>,
-    /// Switches that are on.
-    pub switches: Vec<Switch>,
     /// How far the server's clock is ahead of this process's, if that is too far to overlook.
     pub clock_ahead: Option<SignedDuration>,
     /// What a worker must be allowed and the role that asks isn't.
@@ -57,29 +54,4 @@ pub enum Holder {
     },
     /// A transaction that was prepared, and neither committed nor rolled back.
     Prepared(String),
-}
-
-/// What a switch is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Target {
-    /// A kind.
-    Kind,
-    /// A queue.
-    Queue,
-}
-
-/// A switch that is on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Switch {
-    /// Of a kind or of a queue.
-    pub target: Target,
-    /// Which one.
-    pub name: Name,
-    /// `reject`, `hold` or `pause`.
-    pub mode: String,
-    /// Why, if somebody said.
-    pub reason: Option<String>,
-    /// Until when; if not for good.
-    pub until: Option<Timestamp>,
 }

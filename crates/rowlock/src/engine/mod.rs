@@ -1,6 +1,7 @@
 //! Engines: where the rows are. The only folder with SQL.
 //!
-//! [`Engine`] is the journey of a job, [`Operate`] is what people look at and change. Every engine
+//! [`Engine`] is the journey of a job, [`Operate`] is what people look at and change, [`Schedule`] is
+//! what they declare and stop, [`Lead`] and [`Source`] are what a leader turns into jobs. Every engine
 //! passes the same cases (tests/conformance); what one can't do it says in [`Capabilities`].
 //! In: the domain's types. Out: the domain's types and errors; no driver's type leaves this folder.
 
@@ -9,6 +10,7 @@ mod filter;
 mod health;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod schedule;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod stats;
@@ -16,7 +18,8 @@ mod wakeups;
 
 pub use fact::Fact;
 pub use filter::Filter;
-pub use health::{Blocker, Health, Holder, Switch, Target};
+pub use health::{Blocker, Health, Holder};
+pub use schedule::*;
 pub use stats::{Counts, QueueRow, Stats, WorkerRow};
 pub use wakeups::{Bell, Wakeups};
 

@@ -4,6 +4,7 @@
 //! arithmetic of attempts that every engine and the worker share. Nothing here can crash half-way.
 
 mod backoff;
+mod cron;
 mod kind;
 mod name;
 mod new;
@@ -15,6 +16,7 @@ mod token;
 mod typed;
 
 pub use backoff::Backoff;
+pub use cron::{Calendar, Cron, Missed};
 pub use kind::{Kind, Retention, UniqueUntil};
 pub use name::Name;
 #[cfg(feature = "postgres")]

@@ -102,6 +102,13 @@ impl fmt::Display for Payload {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Self::of(&value).map_err(serde::de::Error::custom)
+    }
+}
+
 impl Serialize for Payload {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A text that got past the checks is still shown, as a string.

@@ -4,6 +4,11 @@
 //! over. Every step is one short transaction; a crash between two of them leaves the rest for the
 //! next round, of this process or of any other.
 
+mod pair;
+mod query;
+
+pub use pair::{Cadence, Pair, States};
+
 use std::sync::Arc;
 use std::time::Duration;
 

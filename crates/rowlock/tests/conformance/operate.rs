@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowlock::engine::{Applied, Cancel, Filter, Health, Switch, Target};
+use rowlock::engine::{Applied, Cancel, Filter, Health};
 use rowlock::settle::{Settled, Verdict};
 use rowlock::{Error, JobId, JobState, Kind, Outcome};
 
@@ -397,21 +397,8 @@ pub async fn a_checkup_names_what_was_left_lying_about(world: World) {
     site.engine().add_kinds(&[known]).await.unwrap();
     site.stage_many("mail", 2).await;
     site.stage_many("typo", 3).await;
-    let reason = Some("down".to_owned());
-    store
-        .pause_queue(&name("slow"), reason.clone())
-        .await
-        .unwrap();
-    let paused = Switch {
-        target: Target::Queue,
-        name: name("slow"),
-        mode: "pause".to_owned(),
-        reason,
-        until: None,
-    };
     let expected = Health {
         unknown_kinds: vec![(name("typo"), 3)],
-        switches: vec![paused],
         ..Health::default()
     };
     assert_eq!(store.health().await.unwrap(), expected);

@@ -1,9 +1,9 @@
 //! What only a SQLite file can have.
 
 use anyhow::Result;
+use rowlock::Error;
 use rowlock::engine::Health;
 use rowlock::engine::sqlite::{Address, Owner, Synchronous, schema_version};
-use rowlock::{Error, Name};
 
 use super::{Finding, Level, finding};
 use crate::open::{Access, Setup, quoted};
@@ -57,12 +57,4 @@ pub fn look(address: &Address, health: &Health) -> Vec<Finding> {
         found.push(finding("R007", Level::Warn, what, remedy));
     }
     found
-}
-
-/// How a switch is cleared that no verb clears.
-pub fn clear(address: &Address, of: &str, name: &Name) -> String {
-    format!(
-        "sqlite3 {} \"UPDATE rowlock_{of} SET switch = NULL WHERE {of} = '{name}'\"",
-        quoted(&show::path(&address.path)),
-    )
 }

@@ -8,7 +8,8 @@ mod server;
 use std::time::Duration;
 
 use anyhow::Result;
-use rowlock::engine::{Stats, Switch, Target, WorkerRow};
+use rowlock::engine::{Stats, WorkerRow};
+use rowlock::switch::Switch;
 use rowlock::{Kind, Rowlock};
 use serde::Serialize;
 
@@ -191,7 +192,8 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
         found.extend(unattended(setup, &store.stats().await?));
     }
     found.extend(drift(setup, &declared, &store.kinds().await?));
-    found.extend(health.switches.iter().map(|on| left_on(setup, on)));
+    let switches = rowlock.schedule().switches().await?;
+    found.extend(switches.iter().map(|on| left_on(setup, on)));
     let well = well(setup, &found);
     found.extend(well);
     Ok(found)
@@ -242,25 +244,16 @@ fn drift(setup: &Setup, declared: &[Kind], stored: &[Kind]) -> Vec<Finding> {
 }
 
 fn left_on(setup: &Setup, on: &Switch) -> Finding {
-    let (of, name) = match on.target {
-        Target::Queue => ("queue", &on.name),
-        Target::Kind => ("kind", &on.name),
-    };
+    let name = format!("{}:{}", on.target, on.name);
     let until = on.until.map(|until| format!(" until {until}"));
     let reason = on.reason.as_ref().map(|reason| format!(": {reason}"));
     let what = format!(
-        "{of} {name} is set to {}{}{}",
+        "{name} is set to {}{}{}",
         on.mode,
         until.unwrap_or_default(),
         reason.unwrap_or_default()
     );
-    let remedy = match (on.target, on.mode.as_str()) {
-        (Target::Queue, "pause") => setup.line(&format!("queue resume {name}")),
-        _ => match &setup.store {
-            Store::Sqlite(address) => file::clear(address, of, name),
-            Store::Postgres(address) => server::clear(address, of, name),
-        },
-    };
+    let remedy = setup.line(&format!("switch clear {name}"));
     finding("R008", Level::Warn, what, remedy)
 }
 

@@ -1,9 +1,9 @@
 //! What only a PostgreSQL server can have.
 
 use anyhow::Result;
+use rowlock::Error;
 use rowlock::engine::postgres::{Address, notifications_arrive, schema_version};
 use rowlock::engine::{Blocker, Health, Holder};
-use rowlock::{Error, Name};
 
 use super::{Finding, Level, finding};
 use crate::open::Setup;
@@ -112,14 +112,6 @@ fn blocked(blocker: &Blocker) -> Finding {
         bytes(blocker.bytes),
     );
     finding("R012", Level::Warn, what, remedy)
-}
-
-/// How a switch is cleared that no verb clears.
-pub fn clear(address: &Address, of: &str, name: &Name) -> String {
-    let schema = address.schema.as_str();
-    psql(&format!(
-        "UPDATE {schema}.{of} SET switch = NULL WHERE {of} = '{name}'"
-    ))
 }
 
 /// A statement for whoever may run it; where, they know best.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Postgres;
-use super::row::{count, get, name, time};
+use super::row::{count, get, name};
 use super::statements::sql;
-use crate::engine::{Health, Switch, Target};
+use crate::engine::Health;
 use crate::error::Result;
 
 impl Postgres {
@@ -16,19 +16,6 @@ impl Postgres {
         };
         for row in &self.query(sql!("health_kinds"), &[]).await? {
             health.unknown_kinds.push((name(row, 0)?, count(row, 1)?));
-        }
-        for row in &self.query(sql!("health_switches"), &[]).await? {
-            health.switches.push(Switch {
-                target: if get(row, 0)? {
-                    Target::Queue
-                } else {
-                    Target::Kind
-                },
-                name: name(row, 1)?,
-                mode: get(row, 2)?,
-                reason: get(row, 3)?,
-                until: time(row, 4)?,
-            });
         }
         self.look_around(&mut health).await?;
         Ok(health)

@@ -25,6 +25,7 @@ mod place;
 mod ring;
 mod roles;
 mod row;
+mod schedule;
 mod settle;
 mod shared;
 pub(crate) mod stage;

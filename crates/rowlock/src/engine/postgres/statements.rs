@@ -44,6 +44,7 @@ impl Sql {
     /// A function's definition; one for each segment if it speaks of one.
     pub(crate) fn definitions(self, schema: &Schema) -> Vec<String> {
         let text = schema.put(&without_header(&self.raw()));
+        let text = text.replacen("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1);
         if !text.contains("{s}") {
             return vec![text];
         }

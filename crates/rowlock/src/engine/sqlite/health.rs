@@ -8,7 +8,7 @@ use rusqlite::{Connection, Params, Row};
 use super::error::map;
 use super::statements::{Sql, sql};
 use super::{migrate, row};
-use crate::engine::{Health, Switch, Target};
+use crate::engine::Health;
 use crate::error::Result;
 
 pub(super) fn health(connection: &Connection, now: Timestamp) -> Result<Health> {
@@ -26,12 +26,6 @@ pub(super) fn health(connection: &Connection, now: Timestamp) -> Result<Health> 
         unknown_kinds: all(connection, sql!("health_kinds"), [], |row| {
             Ok((row::name(row, 0)?, row::count(row, 1)?))
         })?,
-        switches: all(
-            connection,
-            sql!("health_switches"),
-            [now.as_millisecond()],
-            switch,
-        )?,
         ..Health::default()
     })
 }
@@ -75,17 +69,6 @@ fn log_backlog(connection: &Connection) -> Result<u64> {
         .query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
         .map_err(|why| map(why, "health_log"))?;
     Ok(u64::try_from(log - copied).unwrap_or(0))
-}
-
-fn switch(row: &Row<'_>) -> rusqlite::Result<Switch> {
-    let queue: bool = row.get(0)?;
-    Ok(Switch {
-        target: if queue { Target::Queue } else { Target::Kind },
-        name: row::name(row, 1)?,
-        mode: row::text(row, 2)?.unwrap_or_default(),
-        reason: row::text(row, 3)?,
-        until: row::time(row, 4)?,
-    })
 }
 
 pub(super) fn all<T>(

@@ -15,6 +15,7 @@ mod lease;
 mod migrate;
 mod operate;
 mod row;
+mod schedule;
 pub(crate) mod settle;
 pub(crate) mod stage;
 pub(crate) mod statements;
