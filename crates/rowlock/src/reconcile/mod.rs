@@ -4,9 +4,11 @@
 //! over. Every step is one short transaction; a crash between two of them leaves the rest for the
 //! next round, of this process or of any other.
 
+mod cron;
 mod pair;
 mod query;
 
+pub use cron::{declare_crons, fire_due, resume_cron, run_cron_now};
 pub use pair::{Cadence, Pair, States};
 
 use std::sync::Arc;

@@ -48,8 +48,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::claim::QueueOrder;
+use crate::engine::Applied;
 use crate::error::{Error, Result};
-use crate::job::{Job, Kind, Name};
+use crate::job::{Cron, Job, Kind, Name};
+use crate::reconcile;
 use crate::settle::Outcome;
 use crate::store::Rowlock;
 use crate::verify::Ran;
@@ -144,6 +146,7 @@ pub struct Worker<S = ()> {
     rowlock: Rowlock,
     state: Arc<S>,
     kinds: Vec<Result<Kind>>,
+    crons: Vec<Cron>,
     handlers: BTreeMap<String, Arc<dyn Handler>>,
     layers: Vec<Arc<dyn Layer>>,
     options: Options,
@@ -166,6 +169,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
             rowlock,
             state: Arc::new(state),
             kinds: Vec::new(),
+            crons: Vec::new(),
             handlers: BTreeMap::new(),
             layers: Vec::new(),
             options: Options::default(),
@@ -211,6 +215,14 @@ impl<S: Send + Sync + 'static> Worker<S> {
     #[must_use]
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.push(Arc::new(layer));
+        self
+    }
+
+    /// Declares a job that recurs: it is written if the table of crons has none of that name, and from
+    /// then on the table rules. One that is declared no more still fires, until it is removed.
+    #[must_use]
+    pub fn cron(mut self, cron: Cron) -> Self {
+        self.crons.push(cron);
         self
     }
 
@@ -263,6 +275,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
                 "the kind table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
             );
         }
+        declare(&self.rowlock, &self.crons).await?;
         let layers: Arc<[_]> = self.layers.into();
         let mut handlers = BTreeMap::new();
         for (name, handler) in self.handlers {
@@ -280,6 +293,22 @@ impl<S: Send + Sync + 'static> Worker<S> {
             .work(stop)
             .await
     }
+}
+
+/// Adds the crons that have no row yet, and warns of those whose row differs.
+async fn declare(rowlock: &Rowlock, crons: &[Cron]) -> Result<()> {
+    let applied = reconcile::declare_crons(&*rowlock.schedule(), crons, false).await?;
+    for (cron, applied) in crons.iter().zip(applied) {
+        if let Applied::Changed(differences) = applied {
+            let differences = differences.join(", ");
+            tracing::warn!(
+                cron = %cron.name,
+                differences,
+                "the cron table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
+            );
+        }
+    }
+    Ok(())
 }
 
 impl Options {
