@@ -191,6 +191,12 @@ impl Cron {
             .map_err(|why| Error::invalid(format!("cron {}: {why}", self.name)))
     }
 
+    /// The settings in which `declared` differs from this row, as "setting: row -> declared".
+    #[must_use]
+    pub fn differences(&self, declared: &Self) -> Vec<String> {
+        super::kind::differences(self, declared)
+    }
+
     /// Whether the declaration keeps the rules.
     ///
     /// # Errors
