@@ -64,6 +64,7 @@ async fn row(site: &Site, called: &str) -> CronRow {
 async fn jobs(site: &Site, kind: &str) -> Vec<Record> {
     let filter = rowlock::engine::Filter {
         kind: Some(name(kind)),
+        limit: 100,
         ..rowlock::engine::Filter::default()
     };
     site.rowlock.operate().jobs(filter).await.unwrap()
