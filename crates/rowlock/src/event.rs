@@ -7,7 +7,7 @@ use std::time::Duration;
 use metrics::{counter, gauge, histogram};
 
 use crate::claim::{ClaimedJob, Expired};
-use crate::engine::{PairRow, Stats};
+use crate::engine::{PairRow, Stats, Ticked};
 use crate::job::Name;
 use crate::settle::{Settled, Settlement, Verdict};
 use crate::switch::Switch;
@@ -77,6 +77,9 @@ const EXPIRED: &str = "rowlock_expired_jobs_total";
 const DEPTH: &str = "rowlock_queue_jobs";
 const OLDEST: &str = "rowlock_queue_oldest_seconds";
 const STORE: &str = "rowlock_store_up";
+const TICKS: &str = "rowlock_pair_ticks_total";
+const TICK: &str = "rowlock_pair_tick_seconds";
+const DERIVED: &str = "rowlock_pair_enqueued_total";
 const PAIR_AGE: &str = "rowlock_pair_tick_age_seconds";
 const PAIR_FOUND: &str = "rowlock_pair_found";
 const PAIR_HELD_BACK: &str = "rowlock_pair_held_back";
@@ -117,7 +120,9 @@ pub const TABLE: &[Metric] = &[
     metric(EXPIRED, Type::Counter, &["became"], "jobs of silent workers: returned to pending, or ended"),
     metric(DEPTH, Type::Gauge, &["queue", "state"], "jobs by queue and state: pending, scheduled, retrying, held (parts of pending), processing, completed, failed, cancelled"),
     metric(OLDEST, Type::Gauge, &["queue"], "how long the job that is due longest has been waiting"),
-    metric(STORE, Type::Gauge, &[], "1 when the store could be read for this scrape, otherwise 0 and the gauges of queues are old"),
+    metric(TICKS, Type::Counter, &["pair", "outcome"], "ticks that this process led, by outcome: done, or failed"),
+    metric(TICK, Type::Seconds, &["pair"], "how long a tick took"),
+    metric(DERIVED, Type::Counter, &["pair"], "jobs that ticks of this process made"),
     metric(PAIR_AGE, Type::Gauge, &["pair"], "how long ago the last complete tick of a pair ended, or since it was declared if there was none"),
     metric(PAIR_FOUND, Type::Gauge, &["pair"], "rows that the last tick found, with a live job or without"),
     metric(PAIR_HELD_BACK, Type::Gauge, &["pair"], "keys that ticks leave alone now, after a failure, a cancel or a run without an effect"),
@@ -126,6 +131,7 @@ pub const TABLE: &[Metric] = &[
     metric(PAIR_LOST, Type::Counter, &["pair"], "rows that only ticks have found: their enqueue was lost"),
     metric(PAIR_INEFFECTIVE, Type::Counter, &["pair"], "jobs that were done twice in a row while their row still asked for it"),
     metric(SWITCH_REJECTED, Type::Counter, &["target", "name"], "enqueues that a switch has refused since it was set"),
+    metric(STORE, Type::Gauge, &[], "1 when the store could be read for this scrape, otherwise 0 and the gauges of queues are old"),
 ];
 
 /// Tells the recorder what each one is, and begins those at nought whose labels are known.
@@ -146,6 +152,15 @@ pub fn describe() {
     for became in ["returned", "ended"] {
         counter!(EXPIRED, "became" => became).increment(0);
     }
+}
+
+/// A tick of a pair has ended.
+pub(crate) fn ticked(pair: &Name, outcome: &Result<Ticked, String>, took: Duration) {
+    let word = if outcome.is_ok() { "done" } else { "failed" };
+    counter!(TICKS, "pair" => pair.to_string(), "outcome" => word).increment(1);
+    histogram!(TICK, "pair" => pair.to_string()).record(took);
+    let jobs = outcome.as_ref().map_or(0, |sum| sum.enqueued);
+    counter!(DERIVED, "pair" => pair.to_string()).increment(jobs);
 }
 
 /// A round of claims was answered.

@@ -8,7 +8,8 @@ use rowlock::Kind;
 use rowlock::job::Backoff;
 use rowlock::run::{Builtin, Runner, Signals};
 
-use super::work::{block, declare, serve};
+use super::apply::check;
+use super::work::{block, declare, scheduled, serve};
 use crate::cli::Dev;
 use crate::http::Http;
 use crate::open::{Access, Setup};
@@ -20,8 +21,11 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878
 pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let configured = setup.config.runners()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
+    let pairs = setup.pairs()?;
     if setup.file.is_some() {
+        check(&rowlock, &pairs).await?;
         rowlock.operate().apply(&setup.config.kinds()?).await?;
+        rowlock.schedule().declare_pairs(&pairs, true).await?;
     }
     let mut handlers = demo()?;
     handlers.retain(|(kind, _)| configured.iter().all(|(other, _)| other.name != kind.name));
@@ -30,11 +34,19 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let options = setup.config.options();
     let http = listen(how).await?;
     let signals = Signals::listen()?;
-    block(setup, created, &handlers, &options, http.as_ref());
+    let scheduled = scheduled(setup, &rowlock).await?;
+    block(
+        setup,
+        created,
+        &handlers,
+        &options,
+        scheduled,
+        http.as_ref(),
+    );
     out::note(
         "Try:  rowlock enqueue echo '{\"hello\":\"world\"}'        (Ctrl-C stops, twice at once)",
     );
-    serve(rowlock, handlers, options, http, signals).await?;
+    serve(rowlock, (handlers, pairs), options, http, signals).await?;
     Ok(exit::OK)
 }
 

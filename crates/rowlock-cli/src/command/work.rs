@@ -1,5 +1,6 @@
 //! `rowlock work`: runs the jobs that rowlock.toml has handlers for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -7,7 +8,7 @@ use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Runner, Signals, Stopper, Tally};
 use rowlock::verify::Ran;
-use rowlock::{Rowlock, Worker};
+use rowlock::{Name, Pair, Rowlock, Worker};
 use tokio::sync::oneshot;
 
 use crate::cli::Work;
@@ -34,6 +35,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     }
     options.ran = how.ran.map(Ran::open).transpose()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
+    let pairs = setup.pairs()?;
     declare(&rowlock, &handlers).await?;
     let http = match how.listen {
         Some(address) => Some(Http::bind(address).await?),
@@ -41,9 +43,17 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     };
     let signals = Signals::listen()?;
     if !how.volume.quiet {
-        block(setup, created, &handlers, &options, http.as_ref());
+        let scheduled = scheduled(setup, &rowlock).await?;
+        block(
+            setup,
+            created,
+            &handlers,
+            &options,
+            scheduled,
+            http.as_ref(),
+        );
     }
-    let tally = serve(rowlock, handlers, options, http, signals).await?;
+    let tally = serve(rowlock, (handlers, pairs), options, http, signals).await?;
     if json {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
     }
@@ -112,12 +122,32 @@ pub async fn declare(rowlock: &Rowlock, handlers: &[(Kind, Runner)]) -> Result<(
     Ok(())
 }
 
+/// What this process may lead: what the table has, and what the configuration adds to it.
+pub async fn scheduled(setup: &Setup, rowlock: &Rowlock) -> Result<Option<String>> {
+    let schedule = rowlock.schedule();
+    let rows = schedule.pairs().await?.into_iter();
+    let mut pairs: BTreeSet<Name> = rows.map(|row| row.pair.name).collect();
+    pairs.extend(setup.config.pairs()?.into_iter().map(|pair| pair.name));
+    let (_, rows) = schedule.crons().await?;
+    let mut crons: BTreeSet<Name> = rows.into_iter().map(|row| row.cron.name).collect();
+    crons.extend(setup.config.crons()?.into_iter().map(|cron| cron.name));
+    let counted = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        many => Some(format!("{many} {what}s")),
+    };
+    let parts = [counted(pairs.len(), "pair"), counted(crons.len(), "cron")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    Ok((!parts.is_empty()).then(|| parts.join(", ")))
+}
+
 /// Says what has started.
 pub fn block(
     setup: &Setup,
     created: bool,
     handlers: &[(Kind, Runner)],
     options: &Options,
+    scheduled: Option<String>,
     http: Option<&Http>,
 ) {
     let kinds: Vec<_> = handlers
@@ -148,6 +178,9 @@ pub fn block(
             false => format!(", queues {}", queues.join(" ")),
         },
     ));
+    if let Some(scheduled) = scheduled {
+        out::note(&format!("  scheduler  {scheduled}"));
+    }
     if let Some(http) = http {
         out::note(&http.line());
     }
@@ -156,7 +189,7 @@ pub fn block(
 /// Works until a signal asks to stop, or until nothing is due with `once`.
 pub async fn serve(
     rowlock: Rowlock,
-    handlers: Vec<(Kind, Runner)>,
+    (handlers, pairs): (Vec<(Kind, Runner)>, Vec<Pair>),
     options: Options,
     http: Option<Http>,
     mut signals: Signals,
@@ -174,6 +207,7 @@ pub async fn serve(
     for (kind, runner) in handlers {
         worker = worker.handle_kind(kind, runner);
     }
+    worker = pairs.into_iter().fold(worker, Worker::pair);
     let stopper = Stopper::default();
     let work = worker.run_until(stopper.stop());
     tokio::pin!(work);

@@ -10,7 +10,7 @@ use rowlock::engine::{Filter, Ticked};
 use rowlock::{Error, JobId, JobState, Name, Pair, Rowlock};
 use serde_json::json;
 
-use super::run::{complaint, paused, rows, tick, watched};
+use super::run::{paused, rows, tick, watched};
 use super::{failed, source, stopped_by, the_one, with_source};
 use crate::open::{Access, Setup};
 use crate::{exit, out, show};
@@ -189,13 +189,9 @@ fn say(
         }
         out::line(&line)?;
     }
-    let complaint = complaint(&pair.name, back);
-    if let Some(why) = &complaint {
-        out::error(why);
-    }
-    Ok(match complaint.is_none() && back.rejected == 0 {
-        true => exit::OK,
-        false => exit::FAILED,
+    Ok(match back.rejected {
+        0 => exit::OK,
+        _ => exit::FAILED,
     })
 }
 

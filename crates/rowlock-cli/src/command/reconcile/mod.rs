@@ -9,13 +9,14 @@ mod run;
 use std::sync::Arc;
 
 use anyhow::Result;
-use rowlock::engine::{PairRow, Source, postgres, sqlite};
+use rowlock::engine::{PairRow, Source};
+use rowlock::reconcile::Sources;
 use rowlock::switch::{Mode, Switch, Target};
 use rowlock::{Error, Name, Pair, Rowlock};
 
 use crate::cli::Reconcile;
 use crate::exit;
-use crate::open::{Setup, is_postgres};
+use crate::open::Setup;
 
 pub async fn run(setup: &Setup, what: Reconcile, json: bool) -> Result<u8> {
     match what {
@@ -84,11 +85,9 @@ fn with_source(setup: &Setup, mut pair: Pair) -> Result<Pair> {
 
 /// The tables that a pair reads.
 pub fn source(rowlock: &Rowlock, pair: &Pair) -> Result<Arc<dyn Source>> {
-    Ok(match &pair.source {
-        None => rowlock.lead().source(),
-        Some(url) if is_postgres(url) => postgres::source(url)?,
-        Some(url) => sqlite::source(url)?,
-    })
+    let sources = Sources::new(&*rowlock.lead(), std::slice::from_ref(pair))?;
+    let source = sources.of(pair).cloned();
+    source.ok_or_else(|| Error::Bug(format!("pair {} has no source", pair.name)).into())
 }
 
 /// The switch that keeps rows of this pair from getting a job.

@@ -28,8 +28,6 @@ struct Shown<'a> {
     live: u64,
     held_back: u64,
     rejected: u64,
-    without_key: u64,
-    repeated: u64,
     keys: &'a [String],
 }
 
@@ -40,7 +38,7 @@ pub async fn run(setup: &Setup, names: &[Name], dry: bool, json: bool) -> Result
     if rows.is_empty() && !json {
         out::note("no pair is declared: write a [[pair]] into rowlock.toml, then `rowlock apply`");
     }
-    let (mut first, mut bad) = (None, 0);
+    let mut first = None;
     for row in rows {
         if let (Some(_), false) = (&row.switch, dry) {
             let why = paused(setup, &row);
@@ -53,24 +51,14 @@ pub async fn run(setup: &Setup, names: &[Name], dry: bool, json: bool) -> Result
         let pair = with_source(setup, row.pair)?;
         // One that fails doesn't keep the others from their rows.
         match tick(&rowlock, &pair, dry).await {
-            Ok(ticked) => {
-                say(&pair, &ticked, dry, json)?;
-                if let Some(why) = complaint(&pair.name, &ticked) {
-                    out::error(&why);
-                    bad += 1;
-                }
-            }
+            Ok(ticked) => say(&pair, &ticked, dry, json)?,
             Err(why) => match &first {
                 None => first = Some(why),
                 Some(_) => out::error(&format!("{why:#}")),
             },
         }
     }
-    match (first, bad) {
-        (Some(why), _) => Err(why),
-        (None, 0) => Ok(exit::OK),
-        (None, _) => Ok(exit::FAILED),
-    }
+    first.map_or(Ok(exit::OK), Err)
 }
 
 /// What to say about a pair that a switch has stopped.
@@ -125,26 +113,6 @@ pub async fn watched<T>(
     done
 }
 
-/// Rows that can't get a job until somebody mends the query.
-pub fn complaint(pair: &Name, ticked: &Ticked) -> Option<String> {
-    let mut parts = Vec::new();
-    if ticked.without_key > 0 {
-        let rows = rows(ticked.without_key);
-        parts.push(format!("{rows} without a key (NULL in a key column)"));
-    }
-    if ticked.repeated > 0 {
-        let rows = rows(ticked.repeated);
-        parts.push(format!("{rows} with the key of another row"));
-    }
-    match parts.is_empty() {
-        true => None,
-        false => Some(format!(
-            "pair {pair}: {}: they got no job of their own; mend its query",
-            parts.join(", ")
-        )),
-    }
-}
-
 pub fn rows(count: u64) -> String {
     match count {
         1 => "1 row".to_owned(),
@@ -162,8 +130,6 @@ fn say(pair: &Pair, ticked: &Ticked, dry: bool, json: bool) -> Result<()> {
             live: ticked.live,
             held_back: ticked.held_back,
             rejected: ticked.rejected,
-            without_key: ticked.without_key,
-            repeated: ticked.repeated,
             keys: &ticked.sample,
         });
     }

@@ -28,6 +28,7 @@ mod writer;
 
 pub use connect::{Address, Owner, Synchronous, owner};
 pub use migrate::{LATEST, MIGRATIONS, Migration, SchemaVersion};
+pub use schedule::source;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
