@@ -1,10 +1,12 @@
 //! What can be typed.
 
+mod cron;
 mod migrate;
 mod proof;
 mod reconcile;
 mod switch;
 
+pub use cron::Cron;
 pub use migrate::{Migrate, Roles};
 pub use proof::{Bench, BenchSqlite, Crash, Demo, Verify};
 pub use reconcile::{Lift, Reconcile};
@@ -97,7 +99,7 @@ pub enum Verb {
     /// Write a commented rowlock.toml to start from
     #[command(after_help = "Example:\n  rowlock init && rowlock work")]
     Init,
-    /// Write the kinds and pairs of rowlock.toml to the database, where everybody reads them
+    /// Write the kinds, pairs and crons of rowlock.toml to the database, where everybody reads them
     #[command(after_help = "Example:\n  rowlock apply --config deploy/rowlock.toml")]
     Apply,
     /// Make or look at the tables
@@ -119,6 +121,9 @@ pub enum Verb {
     /// Look at the pairs, which turn rows that need work into jobs, and run, check and drill them
     #[command(subcommand)]
     Reconcile(Reconcile),
+    /// Look at what recurs, run it now, stop it
+    #[command(subcommand)]
+    Cron(Cron),
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,

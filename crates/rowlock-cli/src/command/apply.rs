@@ -1,4 +1,4 @@
-//! `rowlock apply`: the kinds and pairs of rowlock.toml become rows.
+//! `rowlock apply`: the kinds, pairs and crons of rowlock.toml become rows.
 
 use anyhow::Result;
 use rowlock::engine::Applied;
@@ -18,9 +18,9 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
     };
     let (kinds, pairs) = (setup.config.kinds()?, setup.pairs()?);
     let rowlock = setup.open(Access::Write).await?;
-    if kinds.is_empty() {
+    if kinds.is_empty() && setup.config.crons()?.is_empty() {
         out::warn(&format!(
-            "{} has no [handlers.NAME], so there was nothing to apply",
+            "{} has no [handlers.NAME] and no [[cron]], so there was nothing to apply",
             file.display()
         ));
     }
@@ -30,6 +30,7 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
         say("kind", &kind.name, done, json)?;
     }
     write_pairs(setup, &rowlock, &pairs, json).await?;
+    super::cron::apply(setup, &rowlock, json).await?;
     Ok(exit::OK)
 }
 

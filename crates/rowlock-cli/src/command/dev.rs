@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Result;
-use rowlock::Kind;
 use rowlock::job::Backoff;
 use rowlock::run::{Builtin, Runner, Signals};
+use rowlock::{Kind, reconcile};
 
 use super::apply::check;
-use super::work::{block, declare, scheduled, serve};
+use super::work::{Declared, block, declare, scheduled, serve};
 use crate::cli::Dev;
 use crate::http::Http;
 use crate::open::{Access, Setup};
@@ -20,12 +20,14 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878
 
 pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let configured = setup.config.runners()?;
+    let crons = setup.config.crons()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
     let pairs = setup.pairs()?;
     if setup.file.is_some() {
         check(&rowlock, &pairs).await?;
         rowlock.operate().apply(&setup.config.kinds()?).await?;
         rowlock.schedule().declare_pairs(&pairs, true).await?;
+        reconcile::declare_crons(&*rowlock.schedule(), &crons, true).await?;
     }
     let mut handlers = demo()?;
     handlers.retain(|(kind, _)| configured.iter().all(|(other, _)| other.name != kind.name));
@@ -46,7 +48,12 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     out::note(
         "Try:  rowlock enqueue echo '{\"hello\":\"world\"}'        (Ctrl-C stops, twice at once)",
     );
-    serve(rowlock, (handlers, pairs), options, http, signals).await?;
+    let declared = Declared {
+        handlers,
+        pairs,
+        crons,
+    };
+    serve(rowlock, declared, options, http, signals).await?;
     Ok(exit::OK)
 }
 

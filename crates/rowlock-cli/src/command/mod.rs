@@ -4,6 +4,7 @@ mod apply;
 mod bench;
 mod bulk;
 mod completions;
+mod cron;
 mod demo;
 mod dev;
 mod doctor;
@@ -57,6 +58,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Queue(what) => queue::run(&setup, what, json).await,
         Verb::Switch(what) => switch::run(&setup, what, json).await,
         Verb::Reconcile(what) => reconcile::run(&setup, what, json).await,
+        Verb::Cron(what) => cron::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,

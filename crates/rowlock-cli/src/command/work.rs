@@ -8,7 +8,7 @@ use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Runner, Signals, Stopper, Tally};
 use rowlock::verify::Ran;
-use rowlock::{Name, Pair, Rowlock, Worker};
+use rowlock::{Cron, Name, Pair, Rowlock, Worker};
 use tokio::sync::oneshot;
 
 use crate::cli::Work;
@@ -27,6 +27,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     if handlers.is_empty() {
         return Err(no_handlers(setup));
     }
+    let crons = setup.config.crons()?;
     let mut options = setup.config.options();
     options.queues = how.queues;
     options.once = how.once;
@@ -53,7 +54,12 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
             http.as_ref(),
         );
     }
-    let tally = serve(rowlock, (handlers, pairs), options, http, signals).await?;
+    let declared = Declared {
+        handlers,
+        pairs,
+        crons,
+    };
+    let tally = serve(rowlock, declared, options, http, signals).await?;
     if json {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
     }
@@ -186,10 +192,17 @@ pub fn block(
     }
 }
 
+/// What the configuration has a worker do.
+pub struct Declared {
+    pub handlers: Vec<(Kind, Runner)>,
+    pub pairs: Vec<Pair>,
+    pub crons: Vec<Cron>,
+}
+
 /// Works until a signal asks to stop, or until nothing is due with `once`.
 pub async fn serve(
     rowlock: Rowlock,
-    (handlers, pairs): (Vec<(Kind, Runner)>, Vec<Pair>),
+    declared: Declared,
     options: Options,
     http: Option<Http>,
     mut signals: Signals,
@@ -204,10 +217,11 @@ pub async fn serve(
         side.start("rowlock-http", serving);
     }
     let mut worker = Worker::new(rowlock, ()).options(options);
-    for (kind, runner) in handlers {
+    for (kind, runner) in declared.handlers {
         worker = worker.handle_kind(kind, runner);
     }
-    worker = pairs.into_iter().fold(worker, Worker::pair);
+    worker = declared.pairs.into_iter().fold(worker, Worker::pair);
+    worker = declared.crons.into_iter().fold(worker, Worker::cron);
     let stopper = Stopper::default();
     let work = worker.run_until(stopper.stop());
     tokio::pin!(work);

@@ -5,7 +5,7 @@ mod derived;
 mod hostile;
 mod lease;
 mod operate;
-mod pairs;
+pub mod pairs;
 mod rivals;
 mod settle;
 mod sql_stage;

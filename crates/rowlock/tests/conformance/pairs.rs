@@ -12,28 +12,34 @@ use rowlock::settle::Verdict;
 use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{JobState, Kind, MINUTE, Outcome, Pair, Record};
 
-use super::world::{Site, World, job, name};
+use super::world::{Home, Site, World, job, name};
 
 pub const QUERY: &str = "SELECT id FROM databases WHERE state = 'pending'";
 
 /// A table of the application's, with so many rows that need work.
 pub fn databases(world: &World, pending: i64) {
-    let mut client = world.home.client();
+    databases_at(&*world.home, pending);
+}
+
+pub fn databases_at(home: &dyn Home, pending: i64) {
+    let mut client = home.client();
     client
         .execute("CREATE TABLE databases (id bigint PRIMARY KEY, name text, state text NOT NULL)");
     client.execute("CREATE INDEX databases_pending ON databases (id) WHERE state = 'pending'");
-    insert(world, 1, pending);
+    insert_at(home, 1, pending);
 }
 
 pub fn insert(world: &World, from: i64, to: i64) {
+    insert_at(&*world.home, from, to);
+}
+
+pub fn insert_at(home: &dyn Home, from: i64, to: i64) {
     let rows: Vec<String> = (from..=to)
         .map(|id| format!("({id}, 'db{id}', 'pending')"))
         .collect();
     for some in rows.chunks(5_000) {
         let values = some.join(", ");
-        world
-            .home
-            .client()
+        home.client()
             .execute(&format!("INSERT INTO databases VALUES {values}"));
     }
 }
@@ -46,6 +52,11 @@ pub fn kind_of(text: &str) -> Kind {
 
 pub fn pair(query: &str) -> Pair {
     Pair::new(name("create"), vec![name("id")], query)
+}
+
+/// The pair that leaders in processes of their own declare.
+pub fn pair_of_rivals() -> Pair {
+    pair(QUERY).batch(10).every(Duration::from_millis(100))
 }
 
 pub async fn declare(site: &Site, pair: &Pair) {

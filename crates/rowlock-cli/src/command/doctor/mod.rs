@@ -3,6 +3,7 @@
 //! Here is what holds for every store; [`file`] knows SQLite, [`server`] PostgreSQL, [`pairs`] what
 //! is derived.
 
+mod cron;
 mod file;
 mod pairs;
 mod server;
@@ -32,7 +33,7 @@ enum Of {
 }
 
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-const CODES: [(&str, Of, &str); 20] = [
+const CODES: [(&str, Of, &str); 21] = [
     ("R001", Of::File, "the file is whole"),
     ("R002", Of::All, "the schema is the one this rowlock made"),
     (
@@ -68,6 +69,7 @@ const CODES: [(&str, Of, &str); 20] = [
         "transactions are READ COMMITTED by default",
     ),
     ("R015", Of::Server, "notifications arrive"),
+    ("R016", Of::All, "every cron is declared and fires"),
     ("R017", Of::All, "every pair ticks in time"),
     ("R018", Of::All, "no switch keeps a pair from its rows"),
     ("R019", Of::All, "every state of the rows has an owner"),
@@ -207,6 +209,7 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
     let others = switches.iter().filter(|on| !told(on));
     found.extend(others.map(|on| left_on(setup, on)));
     found.extend(pairs::look(setup, &rows, &switches, &ours));
+    found.extend(cron::look(setup, rowlock).await?);
     let well = well(setup, &found);
     found.extend(well);
     Ok(found)
