@@ -23,8 +23,9 @@ fn pair(query: &str, settings: &str) -> String {
 
 /// A file with three databases that wait to be created, and one that is.
 fn place(config: &str) -> Place {
-    let place = Place::with_config(config);
+    let place = Place::new();
     place.ok(&["migrate", "up"]);
+    place.write("rowlock.toml", config);
     place.sql(TABLE);
     place.sql(
         "INSERT INTO databases VALUES (1, 'pending'), (2, 'ready'), (3, 'pending'), (4, 'pending')",
@@ -240,12 +241,12 @@ fn apply_tells_what_changed_what_is_switched_off_and_what_it_does_not_have() {
     let other = place.run(&["apply"]);
     assert_eq!(other.code, Some(0), "{other:?}");
     let remedy = "still ticks; `rowlock reconcile remove create_database` ends it";
-    assert!(other.stderr.contains(remedy), "{other:?}");
+    assert!(other.stdout.contains(remedy), "{other:?}");
     assert_eq!(
         place.ok(&["reconcile", "remove", "create_database"]),
         "removed create_database\n"
     );
-    assert_eq!(place.run(&["apply"]).stderr, "");
+    assert_eq!(place.ok(&["apply"]), "unchanged  echo\n");
 }
 
 #[test]

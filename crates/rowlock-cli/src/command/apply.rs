@@ -3,7 +3,9 @@
 use anyhow::Result;
 use rowlock::engine::Applied;
 use rowlock::{Error, Name, Pair, Rowlock};
+use serde_json::json;
 
+use super::cron::file_name;
 use super::reconcile::source;
 use crate::open::{Access, Setup};
 use crate::{exit, out, show};
@@ -66,10 +68,16 @@ async fn write_pairs(setup: &Setup, rowlock: &Rowlock, pairs: &[Pair], json: boo
     for row in schedule.pairs().await? {
         let name = &row.pair.name;
         if pairs.iter().all(|pair| pair.name != *name) {
-            let remove = setup.command(&format!("reconcile remove {name}"));
-            out::note(&format!(
-                "pair {name} is not in the configuration and still ticks; {remove} ends it"
-            ));
+            let remedy = setup.line(&format!("reconcile remove {name}"));
+            match json {
+                true => {
+                    out::json(&json!({ "pair": name, "status": "undeclared", "remedy": remedy }))?
+                }
+                false => out::line(&format!(
+                    "pair {name} is not in {} and still ticks; `{remedy}` ends it",
+                    file_name(setup)
+                ))?,
+            }
         }
     }
     Ok(())
@@ -83,7 +91,7 @@ fn say(what: &str, name: &Name, done: &Applied, json: bool) -> Result<()> {
         Applied::Unchanged => ("unchanged", &none),
     };
     if json {
-        return out::json(&serde_json::json!({
+        return out::json(&json!({
             what: name, "status": status, "differences": differences,
         }));
     }
