@@ -36,6 +36,10 @@ pub(super) struct Part {
 
 /// The query's columns, checked.
 pub(super) fn columns(connection: &Connection, pair: &Pair) -> Result<Vec<Column>> {
+    sql!("derive_fresh")
+        .on(connection)?
+        .query_row([], |_| Ok(()))
+        .map_err(map_query)?;
     let text = query::fill(sql!("derive_columns"), &[("query", &pair.query)]);
     let statement = connection.prepare(&text).map_err(map_query)?;
     if statement.parameter_count() > 0 {
