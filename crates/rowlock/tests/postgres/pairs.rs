@@ -13,15 +13,15 @@ use super::small::Small;
 use crate::conformance::world::{Home, Site, World, name};
 
 /// A store with a table of the user's, and a pair over it.
-struct Desk {
-    small: Small,
-    site: Site,
-    pair: Pair,
-    _world: World,
+pub struct Desk {
+    pub small: Small,
+    pub site: Site,
+    pub pair: Pair,
+    pub world: World,
 }
 
 impl Desk {
-    async fn new(small: Small, tables: &str, key: &[&str], query: &str) -> Self {
+    pub async fn new(small: Small, tables: &str, key: &[&str], query: &str) -> Self {
         small.side.execute(tables).unwrap();
         let world = small.world();
         let site = world.open();
@@ -34,30 +34,30 @@ impl Desk {
             small,
             site,
             pair,
-            _world: world,
+            world,
         };
         desk.declare(&desk.pair).await;
         desk
     }
 
-    async fn declare(&self, pair: &Pair) {
+    pub async fn declare(&self, pair: &Pair) {
         let pairs = std::slice::from_ref(pair);
         self.schedule().declare_pairs(pairs, true).await.unwrap();
     }
 
-    fn schedule(&self) -> std::sync::Arc<dyn Schedule> {
+    pub fn schedule(&self) -> std::sync::Arc<dyn Schedule> {
         self.site.rowlock.schedule()
     }
 
-    fn lead(&self) -> std::sync::Arc<dyn Lead> {
+    pub fn lead(&self) -> std::sync::Arc<dyn Lead> {
         self.site.rowlock.lead()
     }
 
-    fn tables(&self) -> std::sync::Arc<dyn Source> {
+    pub fn tables(&self) -> std::sync::Arc<dyn Source> {
         self.lead().source()
     }
 
-    fn batch(&self, from: From) -> Batch {
+    pub fn batch(&self, from: From) -> Batch {
         Batch {
             pair: self.pair.clone(),
             shard: 0,
@@ -68,29 +68,33 @@ impl Desk {
         }
     }
 
-    async fn try_tick(&self, cursor: Option<&str>, limit: usize) -> rowlock::error::Result<Ticked> {
+    pub async fn try_tick(
+        &self,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> rowlock::error::Result<Ticked> {
         let cursor = cursor.map(str::to_owned);
         self.lead()
             .tick(self.batch(From::Here { cursor, limit }))
             .await
     }
 
-    async fn tick(&self, cursor: Option<&str>, limit: usize) -> Ticked {
+    pub async fn tick(&self, cursor: Option<&str>, limit: usize) -> Ticked {
         self.try_tick(cursor, limit).await.unwrap()
     }
 
     /// The keys of live jobs, by key.
-    fn keys(&self) -> Vec<String> {
+    pub fn keys(&self) -> Vec<String> {
         let sql = "SELECT unique_key FROM rowlock.job WHERE kind = 'create' ORDER BY 1";
         let rows = self.small.side.query(sql).unwrap();
         rows.into_iter().flatten().flatten().collect()
     }
 }
 
-const TABLE: &str =
+pub const TABLE: &str =
     "CREATE TABLE databases (id bigint PRIMARY KEY, name text, state text NOT NULL);
     INSERT INTO databases SELECT n, 'db ' || n, 'pending' FROM generate_series(1, 20) AS n";
-const QUERY: &str = "SELECT id, name FROM databases WHERE state = 'pending'";
+pub const QUERY: &str = "SELECT id, name FROM databases WHERE state = 'pending'";
 
 pub async fn an_open_enqueue_of_a_key_holds_up_only_a_tick_that_wants_it(small: Small) {
     let desk = Desk::new(small, TABLE, &["id"], QUERY).await;
