@@ -66,7 +66,7 @@ fn a_store_that_is_well_has_no_findings() {
     let place = well();
     let (exit, found) = doctor(&place, &[]);
     assert_eq!(exit, Some(0));
-    assert_eq!(found.len(), 10);
+    assert_eq!(found.len(), 15);
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
     let text = place.ok(&["doctor"]);
     assert!(
@@ -240,18 +240,27 @@ fn pauses_and_switches_that_were_left_on_are_found() {
     place.ok(&["queue", "pause", "mail", "--reason", "provider is down"]);
     let (level, what, remedy) = only(&place, "R008", &[]);
     assert_eq!(level, "warn");
-    assert_eq!(what, "queue mail is set to pause: provider is down");
-    assert_eq!(remedy, "rowlock queue resume mail");
+    assert_eq!(what, "queue:mail is set to pause: provider is down");
+    assert_eq!(remedy, "rowlock switch clear queue:mail");
     mend(&place, &remedy);
-    let file = open(&place);
-    file.execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 4102444800000")
-        .unwrap();
+    let hold = [
+        "switch",
+        "set",
+        "kind:echo",
+        "hold",
+        "--reason",
+        "x",
+        "--until",
+    ];
+    place.ok(&[&hold[..], &["2100-01-01T00:00:00Z"]].concat());
     let (_, what, remedy) = only(&place, "R008", &[]);
-    assert_eq!(what, "kind echo is set to hold until 2100-01-01T00:00:00Z");
-    let statement = remedy.split('"').nth(1).unwrap();
-    file.execute_batch(statement).unwrap();
-    assert_eq!(doctor(&place, &[]).0, Some(0));
-    file.execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 1")
+    assert_eq!(
+        what,
+        "kind:echo is set to hold until 2100-01-01T00:00:00Z: x"
+    );
+    mend(&place, &remedy);
+    open(&place)
+        .execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 1")
         .unwrap();
     assert_eq!(doctor(&place, &[]).0, Some(0));
 }

@@ -51,7 +51,7 @@ use crate::claim::QueueOrder;
 use crate::engine::Applied;
 use crate::error::{Error, Result};
 use crate::job::{Cron, Job, Kind, Name};
-use crate::reconcile;
+use crate::reconcile::{self, Pair};
 use crate::settle::Outcome;
 use crate::store::Rowlock;
 use crate::verify::Ran;
@@ -149,6 +149,7 @@ pub struct Worker<S = ()> {
     crons: Vec<Cron>,
     handlers: BTreeMap<String, Arc<dyn Handler>>,
     layers: Vec<Arc<dyn Layer>>,
+    pairs: Vec<Pair>,
     options: Options,
 }
 
@@ -172,6 +173,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
             crons: Vec::new(),
             handlers: BTreeMap::new(),
             layers: Vec::new(),
+            pairs: Vec::new(),
             options: Options::default(),
         }
     }
@@ -215,6 +217,15 @@ impl<S: Send + Sync + 'static> Worker<S> {
     #[must_use]
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.push(Arc::new(layer));
+        self
+    }
+
+    /// Derives jobs from rows: whichever process leads runs the pair's query on its cadence, and every
+    /// row without a live job gets one.
+    #[must_use]
+    pub fn pair(mut self, pair: Pair) -> Self {
+        self.pairs.retain(|known| known.name != pair.name);
+        self.pairs.push(pair);
         self
     }
 
@@ -267,6 +278,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
             return Err(Error::invalid("the worker has no handlers"));
         }
         let engine = self.rowlock.engine();
+        let kinds = with_kinds_of(&self.pairs, kinds)?;
         for drift in engine.add_kinds(&kinds).await? {
             let differences = drift.differences.join(", ");
             tracing::warn!(
@@ -275,7 +287,8 @@ impl<S: Send + Sync + 'static> Worker<S> {
                 "the kind table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
             );
         }
-        declare(&self.rowlock, &self.crons).await?;
+        declare_pairs(&self.rowlock, &self.pairs).await?;
+        declare_crons(&self.rowlock, &self.crons).await?;
         let layers: Arc<[_]> = self.layers.into();
         let mut handlers = BTreeMap::new();
         for (name, handler) in self.handlers {
@@ -288,15 +301,49 @@ impl<S: Send + Sync + 'static> Worker<S> {
             };
             handlers.insert(Name::new(name)?, layered);
         }
-        Shift::begin(engine, self.rowlock.clock().clone(), handlers, self.options)
+        Shift::begin(self.rowlock, handlers, &self.pairs, self.options)
             .await?
             .work(stop)
             .await
     }
 }
 
+/// A pair's kind may be run elsewhere: it has a row all the same.
+fn with_kinds_of(pairs: &[Pair], mut kinds: Vec<Kind>) -> Result<Vec<Kind>> {
+    for pair in pairs {
+        pair.check()?;
+        if !kinds.iter().any(|kind| kind.name == pair.kind) {
+            let mut kind = Kind::new(pair.kind.as_str())?;
+            kind.key.clone_from(&pair.key);
+            kinds.push(kind);
+        }
+    }
+    Ok(kinds)
+}
+
+/// Adds the pairs that the table lacks, and names those whose row differs.
+async fn declare_pairs(rowlock: &Rowlock, pairs: &[Pair]) -> Result<()> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let became = rowlock.schedule().declare_pairs(pairs, false).await?;
+    for (pair, applied) in pairs.iter().zip(became) {
+        if let Applied::Changed(differences) = applied {
+            tracing::warn!(
+                pair = %pair.name,
+                differences = differences.join(", "),
+                "the table of pairs differs from this worker's declaration: the table rules, `rowlock apply` writes it"
+            );
+        }
+        for warning in pair.warnings() {
+            tracing::warn!(pair = %pair.name, "{warning}");
+        }
+    }
+    Ok(())
+}
+
 /// Adds the crons that have no row yet, and warns of those whose row differs.
-async fn declare(rowlock: &Rowlock, crons: &[Cron]) -> Result<()> {
+async fn declare_crons(rowlock: &Rowlock, crons: &[Cron]) -> Result<()> {
     let applied = reconcile::declare_crons(&*rowlock.schedule(), crons, false).await?;
     for (cron, applied) in crons.iter().zip(applied) {
         if let Applied::Changed(differences) = applied {
