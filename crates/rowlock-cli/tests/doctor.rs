@@ -264,3 +264,60 @@ fn pauses_and_switches_that_were_left_on_are_found() {
         .unwrap();
     assert_eq!(doctor(&place, &[]).0, Some(0));
 }
+
+const NIGHTLY: &str = "[[cron]]\nname = \"nightly\"\nkind = \"echo\"\ncron = \"0 3 * * *\"\n";
+
+#[test]
+fn a_cron_that_is_not_as_declared_is_found() {
+    let place = well();
+    place.write("rowlock.toml", [ECHO, NIGHTLY].concat());
+    let (level, what, remedy) = only(&place, "R016", &[]);
+    assert_eq!(
+        (level.as_str(), what.as_str()),
+        ("warn", "cron nightly: has no row yet")
+    );
+    mend(&place, &remedy);
+    place.write(
+        "rowlock.toml",
+        [ECHO, &NIGHTLY.replace("0 3", "0 4")].concat(),
+    );
+    let (_, what, remedy) = only(&place, "R016", &[]);
+    assert_eq!(what, "cron nightly: cron: \"0 3 * * *\" -> \"0 4 * * *\"");
+    mend(&place, &remedy);
+    place.write("rowlock.toml", ECHO);
+    let (level, what, remedy) = only(&place, "R016", &[]);
+    assert_eq!(
+        (level.as_str(), what.as_str()),
+        ("warn", "cron nightly is not in rowlock.toml")
+    );
+    assert_eq!(remedy, "rowlock cron remove nightly");
+    // Without a file there is nothing to compare it with.
+    let moved = place.path("elsewhere.toml");
+    std::fs::rename(place.path("rowlock.toml"), moved).unwrap();
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+    mend(&place, &remedy);
+}
+
+#[test]
+fn a_cron_that_nobody_fires_is_found() {
+    let place = Place::with_config(&[ECHO, NIGHTLY].concat());
+    place.ok(&["apply"]);
+    let late = "UPDATE rowlock_cron SET next_at = (unixepoch() - 600) * 1000";
+    assert_eq!(open(&place).execute(late, []).unwrap(), 1);
+    let (level, what, remedy) = only(&place, "R016", &[]);
+    assert_eq!(level, "warn");
+    assert_eq!(
+        what,
+        "cron nightly has been due for 10 m: no worker fires it"
+    );
+    assert_eq!(remedy, "rowlock work");
+    place.ok(&["cron", "pause", "nightly"]);
+    let (exit, found) = doctor(&place, &[]);
+    assert_eq!(exit, Some(0));
+    let paused = found.iter().find(|each| each["code"] == "R016").unwrap();
+    assert_eq!(
+        (&paused["level"], &paused["what"]),
+        (&"info".into(), &"cron nightly is paused".into())
+    );
+    mend(&place, paused["remedy"].as_str().unwrap());
+}

@@ -18,6 +18,9 @@ use rowlock_testbed::{Process, repository};
 
 const KINDS: &str = "[handlers.echo]\nbuiltin = \"echo\"\n[handlers.flaky]\nbuiltin = \"flaky\"\n";
 
+/// A pair beside them, whose one row has a job already.
+const PAIR: &str = "[[pair]]\nkind = \"make\"\nevery = \"1h\"\nkey = [\"id\"]\nquery = \"SELECT id FROM things\"\n";
+
 /// Where the start block says that it listens.
 fn address(process: &mut Process) -> String {
     let line = process.line_with("  http       http://");

@@ -6,6 +6,7 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod cron;
 mod demo;
 mod doctor;
 mod journey;

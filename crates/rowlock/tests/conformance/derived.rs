@@ -294,7 +294,9 @@ pub async fn a_handler_that_lies_is_found_out(world: World) {
         note.leave();
         Outcome::Done
     });
-    let running = start(liar.pair(quick(pair(QUERY))), Duration::from_secs(30));
+    let pair = quick(pair(QUERY));
+    declare(&site, &pair).await;
+    let running = start(liar.pair(pair), Duration::from_secs(30));
     until("the lie is found out", || async {
         row(&site).await.ineffective == 1
     })

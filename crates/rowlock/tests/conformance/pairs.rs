@@ -112,7 +112,7 @@ fn counts(ticked: &Ticked) -> (u64, u64, u64) {
 
 pub async fn a_row_without_a_live_job_gets_one(world: World) {
     let pair = pair(
-        "SELECT id, name, state = 'x' AS odd, NULL AS nothing FROM databases WHERE state = 'pending'",
+        "SELECT id, name, state = 'x' AS odd, NULL AS void FROM databases WHERE state = 'pending'",
     );
     let site = set_up(&world, 3, &pair).await;
     assert_eq!(counts(&tick(&site, &pair).await), (3, 3, 0));
@@ -125,7 +125,7 @@ pub async fn a_row_without_a_live_job_gets_one(world: World) {
         (&payload["id"], &payload["name"]),
         (&2.into(), &"db2".into())
     );
-    assert!(payload["nothing"].is_null() && payload.get("nothing").is_some());
+    assert!(payload["void"].is_null() && payload.get("void").is_some());
     // The same key as an enqueue of the application's has.
     let again = job("create")
         .payload_of(&serde_json::json!({"id": 2}))

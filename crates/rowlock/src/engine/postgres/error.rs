@@ -180,6 +180,33 @@ pub(super) fn is_of_another_isolation(why: &tokio_postgres::Error) -> bool {
     why.code().is_some_and(|code| code.code() == "40001")
 }
 
+/// The same for a statement with a query of the user's in it: what is wrong with that is told in the
+/// server's own words.
+pub(super) fn map_query(why: &tokio_postgres::Error, doing: &str) -> Error {
+    let Some(error) = why.as_db_error() else {
+        return map(why, doing);
+    };
+    let code = error.code().code();
+    // Its text, its values, its functions, and rights on its tables.
+    let theirs = [
+        "0A", "20", "21", "22", "23", "2F", "38", "39", "42", "3F", "44", "54", "P0",
+    ];
+    match theirs.iter().any(|class| code.starts_with(class)) {
+        true => Error::Invalid(error.message().to_owned()),
+        false => map(why, doing),
+    }
+}
+
+/// Whether a lock was not to be had in time.
+pub(super) fn is_blocked(why: &tokio_postgres::Error) -> bool {
+    why.code().is_some_and(|code| code.code() == "55P03")
+}
+
+/// Whether a value couldn't be read as what it was to be.
+pub(super) fn is_bad_value(why: &tokio_postgres::Error) -> bool {
+    why.code().is_some_and(|code| code.code().starts_with("22"))
+}
+
 /// Whether a connection that met this error should not be used again.
 pub(super) fn is_worn_out(error: &Error) -> bool {
     matches!(error, Error::Unreachable(_) | Error::Bug(_))

@@ -58,6 +58,7 @@ const FUNCTIONS: &[Sql] = &[
     sql!("expiry"),
     sql!("slot"),
     sql!("with_error"),
+    sql!("hold_back"),
     sql!("arrived"),
     sql!("stage_into"),
     sql!("stage"),
@@ -92,6 +93,13 @@ const FUNCTIONS: &[Sql] = &[
     sql!("rotate"),
     sql!("tidy"),
     sql!("check_ids"),
+    sql!("set_switch"),
+    sql!("declare_pairs"),
+    sql!("lead_posts"),
+    sql!("tick"),
+    sql!("still_wanted"),
+    sql!("declare_crons"),
+    sql!("fire"),
 ];
 
 /// The version this build works with.
@@ -104,6 +112,7 @@ impl Migration {
             all.extend(FUNCTIONS.iter().flat_map(|each| each.definitions(schema)));
             // What a role may do is said by `migrate roles`, not by the default that everybody may.
             all.push(sql!("revoke").text(schema));
+            all.push(sql!("migration_grants").text(schema));
         }
         all
     }

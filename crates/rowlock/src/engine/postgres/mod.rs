@@ -7,10 +7,13 @@
 //! commit. A crash in any of them leaves the database as of the last commit.
 
 mod ask;
+mod bounded;
 mod claim;
 mod connect;
+mod crons;
 mod engine;
 pub(crate) mod error;
+mod examine;
 mod health;
 mod holdings;
 mod host;
@@ -21,16 +24,20 @@ mod lease;
 mod listen;
 mod migrate;
 mod operate;
+mod pairs;
 mod place;
+mod posts;
 mod ring;
 mod roles;
 mod row;
 mod schedule;
 mod settle;
 mod shared;
+mod source;
 pub(crate) mod stage;
 pub(crate) mod statements;
 mod sweep;
+mod switches;
 #[cfg(any(feature = "diesel-postgres", feature = "diesel-async-postgres"))]
 pub(crate) mod through_diesel;
 #[cfg(feature = "sea-orm-postgres")]
@@ -38,6 +45,8 @@ pub(crate) mod through_sea_orm;
 #[cfg(feature = "sqlx-postgres")]
 pub(crate) mod through_sqlx;
 pub(crate) mod through_tokio_postgres;
+mod tick;
+mod wanted;
 
 pub use connect::{Address, Schema};
 pub use listen::notifications_arrive;
@@ -47,10 +56,11 @@ pub use migrate::{
 pub use roles::{Role, Roles, grant_roles, roles_sql};
 pub use schedule::source;
 pub use shared::InSchema;
+pub use source::source;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use self::connect::Pool;
@@ -59,6 +69,7 @@ use self::io::Io;
 use self::lane::Lanes;
 use self::listen::Listener;
 use self::ring::Ring;
+use self::source::Tables;
 use self::sweep::Budget;
 use super::Bell;
 use crate::claim::WorkerId;
@@ -73,6 +84,8 @@ pub struct Postgres {
     pool: Pool,
     /// One connection for heartbeats: whoever asks long questions can't silence a worker.
     pulse: Pool,
+    /// The tables of pairs, with connections of their own: a query of theirs may take long.
+    tables: Arc<Tables>,
     listener: Listener,
     workers: Mutex<HashMap<WorkerId, i64>>,
     holdings: Holdings,
@@ -114,6 +127,8 @@ impl Postgres {
         let io = Io::start()?;
         let pool = connect::pool(&address, &io, address.connections)?;
         let pulse = connect::pool(&address, &io, 1)?;
+        let slow = connect::pool(&address, &io, source::CONNECTIONS)?;
+        let tables = Arc::new(Tables::new(slow, io.clone()));
         let version = {
             let client = connect::take(&pool, ask::PATIENCE).await?;
             migrate::version(&client, &address.schema).await?
@@ -146,6 +161,7 @@ impl Postgres {
             clock,
             pool,
             pulse,
+            tables,
             io,
         })
     }

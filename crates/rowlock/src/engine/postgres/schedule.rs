@@ -7,96 +7,110 @@ use jiff::Timestamp;
 
 use super::Postgres;
 use crate::engine::{
-    Applied, Batch, Column, CronRow, Examined, Fire, HeldBack, Lead, Leading, Lines, PairRow,
-    Posts, Schedule, Source, TickEnd, Ticked,
+    Applied, Batch, CronRow, Fire, HeldBack, Lead, Leading, PairRow, Posts, Schedule, Source,
+    TickEnd, Ticked,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::{Cron, Name};
 use crate::reconcile::Pair;
 use crate::stage::Enqueued;
 use crate::switch::{Setting, Switch, Target};
 
-fn later<T>() -> Result<T> {
-    Err(Error::Bug("not built yet".to_owned()))
-}
-
 #[async_trait]
 impl Schedule for Postgres {
-    async fn switch(&self, _: Target, _: &Name, _: Option<Setting>) -> Result<()> {
-        later()
+    async fn switch(&self, target: Target, name: &Name, setting: Option<Setting>) -> Result<()> {
+        self.set_switch(target, name, setting).await?;
+        self.bell.ring();
+        Ok(())
     }
+
     async fn switches(&self) -> Result<Vec<Switch>> {
-        Ok(Vec::new())
+        self.all_switches().await
     }
-    async fn declare_pairs(&self, _: &[Pair], _: bool) -> Result<Vec<Applied>> {
-        later()
+
+    async fn declare_pairs(&self, pairs: &[Pair], change: bool) -> Result<Vec<Applied>> {
+        self.write_pairs(pairs, change).await
     }
+
     async fn pairs(&self) -> Result<Vec<PairRow>> {
-        Ok(Vec::new())
+        self.all_pairs().await
     }
-    async fn forget_pair(&self, _: &Name) -> Result<()> {
-        later()
+
+    async fn forget_pair(&self, name: &Name) -> Result<()> {
+        self.remove_pair(name).await
     }
-    async fn held_back(&self, _: &Name, _: Option<&str>, _: usize) -> Result<Vec<HeldBack>> {
-        later()
+
+    async fn held_back(
+        &self,
+        pair: &Name,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<HeldBack>> {
+        self.keys_held_back(pair, after, limit).await
     }
-    async fn lift(&self, _: &Name, _: Option<Vec<String>>) -> Result<usize> {
-        later()
+
+    async fn lift(&self, pair: &Name, keys: Option<Vec<String>>) -> Result<usize> {
+        self.lift_keys(pair, keys.as_deref()).await
     }
-    async fn declare_crons(&self, _: &[(Cron, Timestamp)], _: bool) -> Result<Vec<Applied>> {
-        later()
+
+    async fn declare_crons(
+        &self,
+        crons: &[(Cron, Timestamp)],
+        change: bool,
+    ) -> Result<Vec<Applied>> {
+        self.write_crons(crons, change).await
     }
+
     async fn crons(&self) -> Result<(Timestamp, Vec<CronRow>)> {
-        later()
+        self.all_crons().await
     }
-    async fn pause_cron(&self, _: &Name, _: Option<Timestamp>) -> Result<()> {
-        later()
+
+    async fn pause_cron(&self, name: &Name, resume_at: Option<Timestamp>) -> Result<()> {
+        self.stop_cron(name, resume_at).await
     }
-    async fn forget_cron(&self, _: &Name) -> Result<()> {
-        later()
+
+    async fn forget_cron(&self, name: &Name) -> Result<()> {
+        self.remove_cron(name).await
     }
 }
 
 #[async_trait]
 impl Lead for Postgres {
-    async fn lead(&self, _: Leading) -> Result<Posts> {
-        later()
+    async fn lead(&self, lead: Leading) -> Result<Posts> {
+        let posts = self.lead_all(&lead).await?;
+        crash_point!("lead.committed");
+        Ok(posts)
     }
-    async fn tick(&self, _: Batch) -> Result<Ticked> {
-        later()
+
+    async fn tick(&self, batch: Batch) -> Result<Ticked> {
+        self.tick_once(&batch).await
     }
-    async fn tick_end(&self, _: TickEnd) -> Result<()> {
-        later()
+
+    async fn tick_end(&self, end: TickEnd) -> Result<()> {
+        self.note_tick(&end).await?;
+        crash_point!("tick.recorded");
+        Ok(())
     }
-    async fn still_wanted(&self, _: &Name, _: Vec<String>) -> Result<u64> {
-        later()
+
+    async fn still_wanted(&self, pair: &Name, keys: Vec<String>) -> Result<u64> {
+        self.note_still_wanted(pair, &keys).await
     }
-    async fn uncovered(&self, _: &Name, _: Vec<(String, u64)>) -> Result<()> {
-        later()
+
+    async fn uncovered(&self, pair: &Name, states: Vec<(String, u64)>) -> Result<()> {
+        self.note_uncovered(pair, &states).await
     }
-    async fn fire(&self, _: Fire) -> Result<Vec<(Timestamp, Enqueued)>> {
-        later()
+
+    async fn fire(&self, fire: Fire) -> Result<Vec<(Timestamp, Enqueued)>> {
+        let fired = self.fire_ticks(&fire).await?;
+        crash_point!("cron.committed");
+        if !fired.is_empty() {
+            self.bell.ring();
+        }
+        Ok(fired)
     }
+
     fn source(&self) -> Arc<dyn Source> {
-        Arc::new(Here)
-    }
-}
-
-struct Here;
-
-#[async_trait]
-impl Source for Here {
-    async fn columns(&self, _: &Pair) -> Result<Vec<Column>> {
-        later()
-    }
-    async fn derive(&self, _: &Pair, _: u16, _: Option<&str>, _: usize) -> Result<Lines> {
-        later()
-    }
-    async fn ask(&self, _: &Pair, _: &[String]) -> Result<Vec<bool>> {
-        later()
-    }
-    async fn examine(&self, _: &Pair) -> Result<Examined> {
-        later()
+        Arc::clone(&self.tables) as Arc<dyn Source>
     }
 }
 

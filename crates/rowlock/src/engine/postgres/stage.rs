@@ -44,7 +44,7 @@ pub(crate) fn spell(jobs: &[NewJob]) -> Result<String> {
     json(&all?)
 }
 
-fn spell_one(job: &NewJob) -> Result<Value> {
+pub(super) fn spell_one(job: &NewJob) -> Result<Value> {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| {
         if !value.is_null() {

@@ -31,6 +31,9 @@ BEGIN
             END IF;
         END IF;
         PERFORM rowlock.forget(job_id);
+        -- Who wants it again lifts what was called off.
+        DELETE FROM rowlock.pair_key AS k USING rowlock.pair AS p
+        WHERE p.kind = ended.kind AND k.pair = p.name AND k.key = ended.unique_key AND k.reason = 'cancelled';
         EXECUTE format('INSERT INTO rowlock.job_%s SELECT ($1).*', (SELECT last_value % 8 FROM rowlock.ring))
         USING ROW(ended.id, now, now, ended.created_at, NULL, NULL, NULL, 0, ended.max_attempts,
             ended.priority, ended.until_start, false, false, false, ended.queue, ended.kind, ended.unique_key,

@@ -45,6 +45,19 @@ BEGIN
         DELETE FROM rowlock.key USING gone
         WHERE gone.unique_key IS NOT NULL
           AND key.kind = gone.kind AND key.unique_key = gone.unique_key AND key.id = gone.id
+    ), held_back AS (
+        -- Ticks leave the keys of what failed or was called off alone, whatever is kept of the job itself.
+        INSERT INTO rowlock.pair_key (pair, key, reason, not_before, n)
+        SELECT DISTINCT ON (p.name, gone.unique_key) p.name, gone.unique_key, gone.state,
+               CASE gone.state WHEN 'failed' THEN now + rowlock.hold_back(p.hold_back_ms, times.n) END, times.n
+        FROM gone JOIN rowlock.pair AS p ON p.kind = gone.kind AND p.hold_back_ms > 0
+        LEFT JOIN rowlock.pair_key AS old ON old.pair = p.name AND old.key = gone.unique_key
+        CROSS JOIN LATERAL (SELECT CASE WHEN gone.state = 'failed' AND old.reason = 'failed'
+            THEN old.n + 1 ELSE 1 END AS n) AS times
+        WHERE gone.unique_key IS NOT NULL AND gone.state IN ('failed', 'cancelled')
+        ORDER BY p.name, gone.unique_key, gone.id DESC
+        ON CONFLICT (pair, key) DO UPDATE
+        SET reason = EXCLUDED.reason, not_before = EXCLUDED.not_before, n = EXCLUDED.n
     ), told AS (
         DELETE FROM rowlock.cancelling USING gone WHERE gone.cancel_requested AND cancelling.id = gone.id
     )

@@ -80,6 +80,10 @@ BEGIN
         SELECT DISTINCT f.queue, f.kind, f.priority FROM fresh AS f
         WHERE NOT EXISTS (SELECT 1 FROM rowlock.lane AS l
                           WHERE l.queue = f.queue AND l.kind = f.kind AND l.priority = f.priority)
+    ), counted AS (
+        INSERT INTO rowlock.switched (target, name, n)
+        SELECT CASE WHEN r.rejected THEN 'kind' ELSE 'queue' END, CASE WHEN r.rejected THEN r.kind ELSE r.queue END, count(*)
+        FROM resolved AS r WHERE r.id IS NULL AND r.broken IS NULL GROUP BY 1, 2
     )
     SELECT r.n, r.id,
            CASE WHEN r.id IS NULL THEN 'rejected'

@@ -1,0 +1,85 @@
+//! Statements with a pair's query in them: they may take as long as the pair allows, and are ended on
+//! the server then.
+
+use std::time::Duration;
+
+use deadpool::managed::Object;
+use tokio_postgres::{CancelToken, NoTls, Row};
+
+use super::ask::Value;
+use super::connect::{Pool, take};
+use super::error::{is_bad_value, is_blocked, is_worn_out, map_query};
+use super::io::Io;
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+
+/// How long a server may take to hear that a statement isn't wanted any more.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// Somebody's open transaction was in the way.
+    Blocked(Error),
+    /// A value that doesn't fit its type, of ours or in the query.
+    BadValue(Error),
+    Failed(Error),
+}
+
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Blocked(why) | Stopped::BadValue(why) | Stopped::Failed(why) => why,
+        }
+    }
+}
+
+/// Runs one statement within a time.
+pub(super) async fn ask_within(
+    (pool, io): (&Pool, &Io),
+    text: &str,
+    values: &[Value<'_>],
+    doing: &str,
+    limit: Duration,
+) -> Result<Vec<Row>, Stopped> {
+    let client = take(pool, limit).await.map_err(Stopped::Failed)?;
+    let token = client.cancel_token();
+    let asked = Clock::system()
+        .timeout(limit, client.ask(text, values))
+        .await;
+    match asked {
+        Some(Ok(rows)) => Ok(rows),
+        Some(Err(why)) => {
+            let error = map_query(&why, doing);
+            if is_worn_out(&error) {
+                drop(Object::take(client));
+            }
+            Err(match () {
+                () if is_blocked(&why) => Stopped::Blocked(error),
+                () if is_bad_value(&why) => Stopped::BadValue(error),
+                () => Stopped::Failed(error),
+            })
+        }
+        None => {
+            cancel(io, token).await;
+            drop(Object::take(client));
+            Err(Stopped::Failed(Error::Invalid(format!(
+                "timed out after {}",
+                humantime::format_duration(limit)
+            ))))
+        }
+    }
+}
+
+/// The server goes on with a statement whose client has gone, unless it is told.
+async fn cancel(io: &Io, token: CancelToken) {
+    let telling = io.run("rowlock-cancel", move |_| async move {
+        token.cancel_query(NoTls).await
+    });
+    match Clock::system().timeout(CANCEL_PATIENCE, telling).await {
+        Some(Ok(Ok(()))) => {}
+        Some(Ok(Err(why))) => tracing::debug!(%why, "a statement can't be cancelled"),
+        Some(Err(why)) => tracing::debug!(%why, "a statement can't be cancelled"),
+        None => tracing::debug!("the server doesn't answer a cancel request"),
+    }
+}

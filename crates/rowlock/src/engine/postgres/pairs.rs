@@ -1,0 +1,229 @@
+//! Pairs as declared, how they are doing, and the keys they hold back.
+
+use serde_json::Value;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::row::{count, get, json, name, span, time};
+use super::statements::sql;
+use super::{Address, Postgres, ms, stage};
+use crate::engine::{Applied, HeldBack, PairRow};
+use crate::error::{Error, Result};
+use crate::job::{Kind, Name, UniqueUntil};
+use crate::reconcile::Pair;
+use crate::switch::{Mode, Switch, Target};
+
+impl Postgres {
+    pub(super) async fn write_pairs(&self, pairs: &[Pair], change: bool) -> Result<Vec<Applied>> {
+        let kinds = self.all_kinds().await?;
+        let mut wishes = Vec::with_capacity(pairs.len());
+        let mut shown = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            pair.check()?;
+            fits(pair, kinds.iter().find(|kind| kind.name == pair.kind))?;
+            let declared = spelled(&stored(pair))?;
+            wishes.push(serde_json::json!({
+                "name": pair.name.as_str(),
+                "kind": pair.kind.as_str(),
+                "declared": declared,
+                "hold_back_ms": ms(pair.hold_back),
+                "shards": pair.shards,
+            }));
+            shown.push(declared);
+        }
+        let text = stage::json(&wishes)?;
+        let rows = self
+            .call(
+                "declare_pairs",
+                &[(&text.as_str(), Type::TEXT), (&change, Type::BOOL)],
+            )
+            .await?;
+        let mut applied = Vec::with_capacity(pairs.len());
+        for (pair, declared) in pairs.iter().zip(&shown) {
+            let of_pair = |row: &&Row| name(row, 0).is_ok_and(|name| name == pair.name);
+            let before = rows.iter().find(of_pair).map(|row| json::<Value>(row, 1));
+            applied.push(became(before.transpose()?.flatten().as_ref(), declared));
+        }
+        Ok(applied)
+    }
+
+    pub(super) async fn all_pairs(&self) -> Result<Vec<PairRow>> {
+        let rows = self.query(sql!("pairs"), &[]).await?;
+        rows.iter().map(pair_row).collect()
+    }
+
+    pub(super) async fn remove_pair(&self, name: &Name) -> Result<()> {
+        let removed = self
+            .execute(sql!("pair_forget"), &[(&name.as_str(), Type::TEXT)])
+            .await?;
+        match removed {
+            0 => Err(Error::NotFound(format!("pair {name}"))),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn keys_held_back(
+        &self,
+        pair: &Name,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<HeldBack>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self
+            .query(
+                sql!("pair_keys"),
+                &[
+                    (&pair.as_str(), Type::TEXT),
+                    (&after, Type::TEXT),
+                    (&limit, Type::INT8),
+                ],
+            )
+            .await?;
+        let read = |row: &Row| {
+            Ok(HeldBack {
+                key: get(row, 0)?,
+                reason: get(row, 1)?,
+                not_before: time(row, 2)?,
+                n: u32::try_from(get::<i32>(row, 3)?).unwrap_or(0),
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    pub(super) async fn lift_keys(&self, pair: &Name, keys: Option<&[String]>) -> Result<usize> {
+        let lifted = self
+            .execute(
+                sql!("pair_lift"),
+                &[(&pair.as_str(), Type::TEXT), (&keys, Type::TEXT_ARRAY)],
+            )
+            .await?;
+        Ok(usize::try_from(lifted).unwrap_or(usize::MAX))
+    }
+
+    pub(super) async fn note_still_wanted(&self, pair: &Name, keys: &[String]) -> Result<u64> {
+        let rows = self
+            .call(
+                "still_wanted",
+                &[(&pair.as_str(), Type::TEXT), (&keys, Type::TEXT_ARRAY)],
+            )
+            .await?;
+        rows.first().map_or(Ok(0), |row| count(row, 0))
+    }
+
+    pub(super) async fn note_uncovered(&self, pair: &Name, states: &[(String, u64)]) -> Result<()> {
+        let text = stage::json(&states)?;
+        self.execute(
+            sql!("pair_uncovered"),
+            &[(&pair.as_str(), Type::TEXT), (&text, Type::TEXT)],
+        )
+        .await
+        .map(|_| ())
+    }
+}
+
+/// Whether jobs of the kind are kept apart by the pair's key until they end.
+fn fits(pair: &Pair, kind: Option<&Kind>) -> Result<()> {
+    let Some(kind) = kind else {
+        return Err(Error::NotFound(format!(
+            "kind {} of pair {} (write it with `rowlock apply` first)",
+            pair.kind, pair.name
+        )));
+    };
+    let listed = |key: &[Name]| {
+        let names: Vec<&str> = key.iter().map(Name::as_str).collect();
+        format!("[{}]", names.join(", "))
+    };
+    if kind.key != pair.key {
+        return Err(Error::invalid(format!(
+            "pair {}: its key is {}, but kind {} has the key {}: declare the same for both and run \
+             `rowlock apply`",
+            pair.name,
+            listed(&pair.key),
+            kind.name,
+            listed(&kind.key)
+        )));
+    }
+    if kind.unique_until != UniqueUntil::Finished {
+        return Err(Error::invalid(format!(
+            "pair {}: kind {} has unique_until = \"start\", so a tick would enqueue what still runs: \
+             set it to \"finished\" and run `rowlock apply`",
+            pair.name, kind.name
+        )));
+    }
+    Ok(())
+}
+
+/// The pair as it is kept: of its source no more than is safe to show.
+fn stored(pair: &Pair) -> Pair {
+    let shown = |url: &String| match Address::parse(url) {
+        Ok(address) => address.to_string(),
+        Err(_) => {
+            let plain = url.split(['?', '#']).next().unwrap_or_default();
+            match (plain.find("://"), plain.rfind('@')) {
+                (Some(scheme), Some(at)) if at > scheme => {
+                    format!("{}://{}", &plain[..scheme], &plain[at + 1..])
+                }
+                _ => plain.to_owned(),
+            }
+        }
+    };
+    let mut pair = pair.clone();
+    pair.source = pair.source.as_ref().map(shown);
+    pair
+}
+
+fn spelled(pair: &Pair) -> Result<Value> {
+    serde_json::to_value(pair).map_err(|why| Error::Bug(why.to_string()))
+}
+
+pub(super) fn became(before: Option<&Value>, declared: &Value) -> Applied {
+    let Some(before) = before else {
+        return Applied::Added;
+    };
+    let none = serde_json::Map::new();
+    let fields = declared.as_object().unwrap_or(&none);
+    let differences: Vec<String> = fields
+        .iter()
+        .map(|(field, value)| (field, before.get(field).unwrap_or(&Value::Null), value))
+        .filter(|(_, old, new)| old != new)
+        .map(|(field, old, new)| format!("{field}: {old} -> {new}"))
+        .collect();
+    match differences.is_empty() {
+        true => Applied::Unchanged,
+        false => Applied::Changed(differences),
+    }
+}
+
+fn pair_row(row: &Row) -> Result<PairRow> {
+    let text: String = get(row, 0)?;
+    let pair: Pair = serde_json::from_str(&text)
+        .map_err(|why| Error::Schema(format!("a pair can't be read ({why}): declare it again")))?;
+    let switch = match get::<Option<String>>(row, 13)? {
+        None => None,
+        Some(_) => Some(Switch {
+            target: Target::Pair,
+            name: pair.name.clone(),
+            mode: Mode::Pause,
+            reason: get(row, 14)?,
+            by: get(row, 15)?,
+            until: time(row, 16)?,
+            rejected: 0,
+        }),
+    };
+    Ok(PairRow {
+        pair,
+        last_success: time(row, 1)?,
+        age: span(row, 2)?.unwrap_or_default(),
+        duration: span(row, 3)?.unwrap_or_default(),
+        found: count(row, 4)?,
+        enqueued: count(row, 5)?,
+        lost_enqueues: count(row, 6)?,
+        ineffective: count(row, 7)?,
+        held_back: count(row, 8)?,
+        ticks: count(row, 9)?,
+        error: get(row, 10)?,
+        leader: get(row, 11)?,
+        uncovered: json(row, 12)?.unwrap_or_default(),
+        switch,
+    })
+}

@@ -1,0 +1,2 @@
+-- purpose: whether a key can be read as its columns' types
+SELECT {values}

@@ -1,0 +1,2 @@
+-- purpose: how a statement would be run
+EXPLAIN (VERBOSE, COSTS off, FORMAT JSON) {statement}

@@ -1,0 +1,156 @@
+-- purpose: one batch of a tick: rows that are wanted, have no live job and aren't held back get one
+-- moves: stage none -> pending
+-- differs: one statement for the whole batch. The search_path is the caller's: the pair's query may need it.
+-- wanted: a SELECT of key and row, in the order of the keys, at most one more than at_most; lines: what it
+-- reads if not tables; keyless: counts rows without a key at the end of a tick that took several batches.
+-- Nothing waits long for a key that an open transaction has: the caller tries fewer rows.
+CREATE FUNCTION rowlock.tick(
+    wanted text, keyless text, lines text, at_most bigint, of_pair text, of_shard integer, with_token bigint,
+    of_kind text, to_queue text, with_priority smallint, direct boolean, window_ms bigint, seed double precision,
+    dry boolean)
+RETURNS TABLE (rows_found bigint, enqueued bigint, lost bigint, live bigint, held_back bigint, rejected bigint,
+    without_key bigint, repeated bigint, last_key text, more boolean, sample text[], broken text)
+LANGUAGE plpgsql SET jit = off SET lock_timeout = '100ms' AS $$
+DECLARE
+    now CONSTANT timestamptz := rowlock.now();
+    rule record;
+    switched record;
+    lane rowlock.lane;
+    refused boolean;
+    did record;
+    further bigint;
+BEGIN
+    IF with_token IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM rowlock.post AS p
+        WHERE p.duty = 'pair' AND p.name = of_pair AND p.shard = of_shard AND p.token = with_token) THEN
+        RAISE EXCEPTION 'rowlock: another process leads this pair' USING ERRCODE = 'RL002';
+    END IF;
+    SELECT k.* INTO rule FROM rowlock.kind AS k WHERE k.kind = of_kind;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'rowlock: the kind % has no row: run `rowlock apply`', of_kind USING ERRCODE = 'RL001';
+    END IF;
+    lane := ROW(coalesce(to_queue, rule.queue), of_kind, coalesce(with_priority, rule.priority));
+    SELECT rowlock.is_on(rule.switch, rule.switch_until, now, 'reject') AS kind_rejects,
+           coalesce(bool_or(rowlock.is_on(q.switch, q.switch_until, now, 'reject')), false) AS queue_rejects,
+           coalesce(bool_or(rowlock.is_on(q.switch, q.switch_until, now, 'hold')), false)
+               OR rowlock.is_on(rule.switch, rule.switch_until, now, 'hold') AS holds
+    INTO switched FROM rowlock.queue AS q WHERE q.queue = lane.queue;
+    refused := switched.kind_rejects OR switched.queue_rejects;
+    EXECUTE format($tick$
+        WITH wanted AS MATERIALIZED (
+            %s
+        ), numbered AS MATERIALIZED (
+            SELECT w.key, w.q, row_number() OVER () AS n, coalesce(lag(w.key) OVER () = w.key, false) AS again
+            FROM wanted AS w
+        ), looked AS MATERIALIZED (
+            SELECT w.n, w.key, w.q, plain.unique_key, held.one IS NOT NULL AS live,
+                   known.one IS NOT NULL AS known, coalesce(known.waits, false) AS waits
+            FROM numbered AS w
+            CROSS JOIN LATERAL (SELECT CASE WHEN octet_length(w.key) > 255
+                THEN encode(sha256(convert_to(w.key, 'UTF8')), 'hex') ELSE w.key END AS unique_key) AS plain
+            -- LIMIT: one look into the index for each row, whatever the planner thinks of the sizes.
+            LEFT JOIN LATERAL (
+                SELECT 1 AS one FROM rowlock.key AS k
+                WHERE k.kind = $2 AND k.unique_key = plain.unique_key LIMIT 1) AS held ON true
+            LEFT JOIN LATERAL (
+                SELECT 1 AS one, p.reason <> 'done' AND coalesce(p.not_before > $3, true) AS waits
+                FROM rowlock.pair_key AS p
+                WHERE held.one IS NULL AND p.pair = $4 AND p.key = plain.unique_key LIMIT 1) AS known ON true
+            WHERE w.n <= $1 AND w.key IS NOT NULL AND NOT w.again
+        ), spelled AS MATERIALIZED (
+            SELECT l.n, l.key, l.unique_key, l.known, %s AS payload FROM looked AS l WHERE NOT l.live AND NOT l.waits
+        ), checked AS MATERIALIZED (
+            -- What is short and plain breaks no rule.
+            SELECT s.*, CASE WHEN octet_length(s.payload) > 256 OR strpos(s.payload, '\u0000') > 0
+                THEN rowlock.stage_problem($2, s.payload, NULL, NULL, NULL, NULL, NULL, NULL, NULL) END AS problem
+            FROM spelled AS s
+        ), needed AS MATERIALIZED (
+            SELECT c.*, nextval('rowlock.job_id') AS id, row_number() OVER (ORDER BY c.n) - 1 AS i
+            FROM checked AS c WHERE c.problem IS NULL AND NOT $5
+        ), taken AS (
+            INSERT INTO rowlock.key (kind, unique_key, id)
+            SELECT $2, r.unique_key, r.id FROM needed AS r ORDER BY r.unique_key
+            ON CONFLICT DO NOTHING
+            RETURNING id
+        ), stamp AS MATERIALIZED (
+            -- A place in the lane is taken only once the transaction has a number.
+            SELECT CASE WHEN pg_current_xact_id() IS NOT NULL THEN rowlock.now() END AS now
+        ), born AS (
+            SELECT r.*, (SELECT s.now FROM stamp AS s) AS born
+            FROM needed AS r WHERE EXISTS (SELECT 1 FROM taken AS t WHERE t.id = r.id)
+        ), dated AS (
+            SELECT b.*, b.born + CASE WHEN $6 > 0
+                THEN ($7 + b.i * 0.6180339887498949 - floor($7 + b.i * 0.6180339887498949)) * $6 * interval '1 ms'
+                ELSE interval '0' END AS due
+            FROM born AS b
+        ), fresh AS MATERIALIZED (
+            SELECT d.*, rowlock.place(d.due, d.born) AS ready_at FROM dated AS d
+        ), near AS (
+            INSERT INTO rowlock.job_%s
+            SELECT f.id, f.ready_at, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
+                   $10, false, false, false, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload::json
+            FROM fresh AS f WHERE NOT $12 AND f.ready_at <= f.born + interval '1 min'
+        ), far AS (
+            INSERT INTO rowlock.aside
+            SELECT f.id, f.ready_at, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
+                   $10, false, false, $12, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload::json
+            FROM fresh AS f WHERE $12 OR f.ready_at > f.born + interval '1 min'
+        )
+        SELECT a.*, b.*, c.*, d.*, e.*,
+               (SELECT w.key FROM numbered AS w WHERE w.n <= $1 AND w.key IS NOT NULL ORDER BY w.n DESC LIMIT 1) AS last_key,
+               (SELECT format('the row with key %%s can''t become a job: %%s', c.key, c.problem)
+                FROM checked AS c WHERE c.problem IS NOT NULL ORDER BY c.n LIMIT 1) AS broken,
+               ARRAY (SELECT c.key FROM checked AS c WHERE $5 AND c.problem IS NULL ORDER BY c.n LIMIT 10) AS sample
+        FROM (SELECT count(*) FILTER (WHERE w.n <= $1) AS found,
+                     count(*) FILTER (WHERE w.n <= $1 AND w.key IS NULL) AS without_key,
+                     count(*) FILTER (WHERE w.again) AS repeated, coalesce(bool_or(w.n > $1), false) AS more
+              FROM numbered AS w) AS a,
+             (SELECT count(*) FILTER (WHERE l.live) AS live, count(*) FILTER (WHERE l.waits) AS held_back
+              FROM looked AS l) AS b,
+             (SELECT count(*) AS wanting, count(*) FILTER (WHERE NOT c.known) AS unknown
+              FROM checked AS c WHERE c.problem IS NULL) AS c,
+             (SELECT count(*) AS tried FROM needed) AS d,
+             (SELECT count(*) AS made, count(*) FILTER (WHERE NOT f.known) AS made_unknown,
+                     min(f.ready_at) AS earliest, max(f.born) AS at
+              FROM fresh AS f) AS e
+        $tick$, wanted, CASE WHEN lines IS NULL THEN 'row_to_json(l.q)::text' ELSE 'l.q' END,
+        (SELECT last_value % 8 FROM rowlock.ring))
+    INTO did
+    USING at_most, of_kind, now, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,
+          rule.unique_until = 'start', lines::json, switched.holds;
+    rows_found := did.found;
+    live := did.live + did.tried - did.made;
+    held_back := did.held_back;
+    without_key := did.without_key;
+    repeated := did.repeated;
+    last_key := did.last_key;
+    -- Without a key there is nothing to go on after.
+    more := did.more AND did.last_key IS NOT NULL;
+    sample := CASE WHEN dry AND NOT refused THEN did.sample ELSE '{}' END;
+    broken := did.broken;
+    rejected := CASE WHEN refused THEN did.wanting ELSE 0 END;
+    enqueued := CASE WHEN dry AND NOT refused THEN did.wanting ELSE did.made END;
+    lost := CASE WHEN NOT direct THEN 0 WHEN dry AND NOT refused THEN did.unknown ELSE did.made_unknown END;
+    IF keyless IS NOT NULL AND NOT more THEN
+        EXECUTE keyless INTO further;
+        rows_found := rows_found + further;
+        without_key := without_key + further;
+    END IF;
+    IF rejected > 0 AND NOT dry THEN
+        INSERT INTO rowlock.switched (target, name, n)
+        VALUES (CASE WHEN switched.kind_rejects THEN 'kind' ELSE 'queue' END,
+                CASE WHEN switched.kind_rejects THEN of_kind ELSE lane.queue END, rejected);
+    END IF;
+    IF did.made > 0 AND NOT switched.holds THEN
+        PERFORM rowlock.arrived(ARRAY[lane], did.earliest, did.at);
+    END IF;
+    -- The fence, at the end: the leader's beat waits for nobody who holds it for long.
+    IF with_token IS NOT NULL AND (did.made > 0 OR (rejected > 0 AND NOT dry)) THEN
+        PERFORM 1 FROM rowlock.post AS p
+        WHERE p.duty = 'pair' AND p.name = of_pair AND p.shard = of_shard AND p.token = with_token FOR SHARE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'rowlock: another process leads this pair' USING ERRCODE = 'RL002';
+        END IF;
+    END IF;
+    RETURN NEXT;
+END $$
