@@ -1,8 +1,8 @@
 //! The one list of cases, run on every engine.
 
 mod claim;
-mod derived;
 mod cron;
+mod derived;
 mod hostile;
 mod lease;
 mod operate;
