@@ -20,7 +20,7 @@ const KINDS: &str = "[handlers.echo]\nbuiltin = \"echo\"\n[handlers.flaky]\nbuil
 
 /// A pair beside them.
 const PAIR: &str = "[[pair]]\nkind = \"make\"\nevery = \"1h\"\nkey = [\"id\"]\n\
-                    query = \"SELECT id FROM things\"\n";
+                    query = \"SELECT id FROM things\"\nqueue = \"made\"\n";
 
 /// Where the start block says that it listens.
 fn address(process: &mut Process) -> String {
