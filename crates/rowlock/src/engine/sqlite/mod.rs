@@ -20,6 +20,7 @@ mod lease;
 mod migrate;
 mod operate;
 mod pairs;
+mod plain_select;
 mod posts;
 mod query;
 mod row;
