@@ -306,10 +306,11 @@ fn a_cron_that_nobody_fires_is_found() {
     assert_eq!(open(&place).execute(late, []).unwrap(), 1);
     let (level, what, remedy) = only(&place, "R016", &[]);
     assert_eq!(level, "warn");
-    assert_eq!(
-        what,
-        "cron nightly has been due for 10 m: no worker fires it"
+    assert!(
+        what.starts_with("cron nightly has been due for 10 m"),
+        "{what}"
     );
+    assert!(what.ends_with(": no worker fires it"), "{what}");
     assert_eq!(remedy, "rowlock work");
     place.ok(&["cron", "pause", "nightly"]);
     let (exit, found) = doctor(&place, &[]);

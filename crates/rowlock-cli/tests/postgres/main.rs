@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod journey;
 mod migrate;
+mod pairs;
 #[path = "../place/mod.rs"]
 mod place;
 mod roles;
