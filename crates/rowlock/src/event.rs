@@ -7,7 +7,7 @@ use std::time::Duration;
 use metrics::{counter, gauge, histogram};
 
 use crate::claim::{ClaimedJob, Expired};
-use crate::engine::Stats;
+use crate::engine::{Stats, Ticked};
 use crate::job::Name;
 use crate::settle::{Settled, Settlement, Verdict};
 
@@ -76,6 +76,9 @@ const EXPIRED: &str = "rowlock_expired_jobs_total";
 const DEPTH: &str = "rowlock_queue_jobs";
 const OLDEST: &str = "rowlock_queue_oldest_seconds";
 const STORE: &str = "rowlock_store_up";
+const TICKS: &str = "rowlock_pair_ticks_total";
+const TICK: &str = "rowlock_pair_tick_seconds";
+const DERIVED: &str = "rowlock_pair_enqueued_total";
 
 const fn metric(
     name: &'static str,
@@ -108,6 +111,9 @@ pub const TABLE: &[Metric] = &[
     metric(EXPIRED, Type::Counter, &["became"], "jobs of silent workers: returned to pending, or ended"),
     metric(DEPTH, Type::Gauge, &["queue", "state"], "jobs by queue and state: pending, scheduled, retrying, held (parts of pending), processing, completed, failed, cancelled"),
     metric(OLDEST, Type::Gauge, &["queue"], "how long the job that is due longest has been waiting"),
+    metric(TICKS, Type::Counter, &["pair", "outcome"], "ticks that this process led, by outcome: done, or failed"),
+    metric(TICK, Type::Seconds, &["pair"], "how long a tick took"),
+    metric(DERIVED, Type::Counter, &["pair"], "jobs that ticks of this process made"),
     metric(STORE, Type::Gauge, &[], "1 when the store could be read for this scrape, otherwise 0 and the gauges of queues are old"),
 ];
 
@@ -129,6 +135,15 @@ pub fn describe() {
     for became in ["returned", "ended"] {
         counter!(EXPIRED, "became" => became).increment(0);
     }
+}
+
+/// A tick of a pair has ended.
+pub(crate) fn ticked(pair: &Name, outcome: &Result<Ticked, String>, took: Duration) {
+    let word = if outcome.is_ok() { "done" } else { "failed" };
+    counter!(TICKS, "pair" => pair.to_string(), "outcome" => word).increment(1);
+    histogram!(TICK, "pair" => pair.to_string()).record(took);
+    let jobs = outcome.as_ref().map_or(0, |sum| sum.enqueued);
+    counter!(DERIVED, "pair" => pair.to_string()).increment(jobs);
 }
 
 /// A round of claims was answered.

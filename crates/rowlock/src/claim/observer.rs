@@ -1,34 +1,45 @@
 //! Who is dead, decided without comparing anybody's wall clock.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::Duration;
 
 use super::WorkerId;
 use crate::clock::Elapsed;
 
-/// Watches heartbeat counters. A worker is dead when every sample of a whole lease saw the same
-/// counter. A gap between samples proves nothing about others, only that we were away ourselves.
-#[derive(Debug, Default)]
-pub struct Observer {
-    seen: HashMap<WorkerId, Seen>,
+/// Watches heartbeat counters, of workers or of whatever else has one. Who is watched is dead when
+/// every sample of a whole lease saw the same counter. A gap between samples proves nothing about
+/// others, only that we were away ourselves.
+#[derive(Debug)]
+pub struct Observer<K = WorkerId, B = i64> {
+    seen: HashMap<K, Seen<B>>,
 }
 
 #[derive(Debug)]
-struct Seen {
-    beat: i64,
+struct Seen<B> {
+    beat: B,
     since: Elapsed,
     latest: Elapsed,
+}
+
+impl<K, B> Default for Observer<K, B> {
+    fn default() -> Self {
+        let seen = HashMap::new();
+        Self { seen }
+    }
 }
 
 impl Observer {
     /// How often to sample, as a share of the lease.
     pub const SAMPLES_PER_LEASE: u32 = 6;
+}
 
-    /// Takes a sample, read under the write lock, and names the dead.
-    pub fn sample(&mut self, now: Elapsed, workers: &[(WorkerId, i64, Duration)]) -> Vec<WorkerId> {
+impl<K: Clone + Eq + Hash, B: Copy + PartialEq> Observer<K, B> {
+    /// Takes a sample, as fresh as the store has it, and names the dead.
+    pub fn sample(&mut self, now: Elapsed, watched: &[(K, B, Duration)]) -> Vec<K> {
         let mut dead = Vec::new();
-        for (worker, beat, lease) in workers {
-            let seen = self.seen.entry(worker.clone()).or_insert(Seen {
+        for (who, beat, lease) in watched {
+            let seen = self.seen.entry(who.clone()).or_insert(Seen {
                 beat: *beat,
                 since: now,
                 latest: now,
@@ -43,11 +54,11 @@ impl Observer {
             }
             seen.latest = now;
             if now.saturating_sub(seen.since) >= *lease {
-                dead.push(worker.clone());
+                dead.push(who.clone());
             }
         }
         self.seen
-            .retain(|worker, _| workers.iter().any(|(known, _, _)| known == worker));
+            .retain(|who, _| watched.iter().any(|(known, _, _)| known == who));
         dead
     }
 }

@@ -26,5 +26,6 @@ pub use payload::{MAX_DEPTH, Payload};
 pub use record::{ErrorKind, JobError, JobId, Record};
 pub use spoken::parse_duration;
 pub use state::{JobState, MOVES, Move, diagram};
+pub(crate) use token::random_share;
 pub use token::{Token, jitter};
 pub use typed::{Enqueueable, Job};

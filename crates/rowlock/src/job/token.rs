@@ -39,6 +39,10 @@ impl Token {
 /// A random part of `of`, from nothing to all of it. Without randomness: nothing.
 #[must_use]
 pub fn jitter(of: Duration) -> Duration {
-    let share = f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX);
-    of.mul_f64(share)
+    of.mul_f64(random_share())
+}
+
+/// From 0 to 1. Without randomness: 0.
+pub(crate) fn random_share() -> f64 {
+    f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX)
 }

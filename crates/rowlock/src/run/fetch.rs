@@ -16,6 +16,8 @@ use crate::job::Token;
 pub(super) struct Haul {
     pub(super) tokens: Vec<(Token, usize)>,
     pub(super) jobs: Vec<ClaimedJob>,
+    /// Claimed, and their rows need nothing any more.
+    pub(super) not_needed: Vec<ClaimedJob>,
     pub(super) next_due: Option<Timestamp>,
     pub(super) rest: Option<Duration>,
     pub(super) full: bool,
@@ -68,6 +70,7 @@ pub(super) async fn fetch(engine: &dyn Engine, ordinary: Claim, suspect: Option<
             Ok(Haul {
                 tokens,
                 jobs: ordinary.jobs,
+                not_needed: Vec::new(),
                 next_due: earliest(ordinary.next_due, suspect.next_due),
                 rest: ordinary.rest,
                 full,

@@ -77,6 +77,11 @@ impl Local {
         self.completed.remove(&(id, token))
     }
 
+    /// A claimed job is settled without having been ready.
+    pub(super) fn refused(&mut self) {
+        self.settling += 1;
+    }
+
     /// A verdict was answered.
     pub(super) fn settled(&mut self, jobs: usize) {
         self.settling = self.settling.saturating_sub(jobs);

@@ -48,8 +48,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::claim::QueueOrder;
+use crate::engine::Applied;
 use crate::error::{Error, Result};
 use crate::job::{Job, Kind, Name};
+use crate::reconcile::Pair;
 use crate::settle::Outcome;
 use crate::store::Rowlock;
 use crate::verify::Ran;
@@ -146,6 +148,7 @@ pub struct Worker<S = ()> {
     kinds: Vec<Result<Kind>>,
     handlers: BTreeMap<String, Arc<dyn Handler>>,
     layers: Vec<Arc<dyn Layer>>,
+    pairs: Vec<Pair>,
     options: Options,
 }
 
@@ -168,6 +171,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
             kinds: Vec::new(),
             handlers: BTreeMap::new(),
             layers: Vec::new(),
+            pairs: Vec::new(),
             options: Options::default(),
         }
     }
@@ -214,6 +218,15 @@ impl<S: Send + Sync + 'static> Worker<S> {
         self
     }
 
+    /// Derives jobs from rows: whichever process leads runs the pair's query on its cadence, and every
+    /// row without a live job gets one.
+    #[must_use]
+    pub fn pair(mut self, pair: Pair) -> Self {
+        self.pairs.retain(|known| known.name != pair.name);
+        self.pairs.push(pair);
+        self
+    }
+
     /// How it works.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
@@ -255,6 +268,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
             return Err(Error::invalid("the worker has no handlers"));
         }
         let engine = self.rowlock.engine();
+        let kinds = with_kinds_of(&self.pairs, kinds)?;
         for drift in engine.add_kinds(&kinds).await? {
             let differences = drift.differences.join(", ");
             tracing::warn!(
@@ -263,6 +277,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
                 "the kind table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
             );
         }
+        declare(&self.rowlock, &self.pairs).await?;
         let layers: Arc<[_]> = self.layers.into();
         let mut handlers = BTreeMap::new();
         for (name, handler) in self.handlers {
@@ -275,11 +290,45 @@ impl<S: Send + Sync + 'static> Worker<S> {
             };
             handlers.insert(Name::new(name)?, layered);
         }
-        Shift::begin(engine, self.rowlock.clock().clone(), handlers, self.options)
+        Shift::begin(self.rowlock, handlers, &self.pairs, self.options)
             .await?
             .work(stop)
             .await
     }
+}
+
+/// A pair's kind may be run elsewhere: it has a row all the same.
+fn with_kinds_of(pairs: &[Pair], mut kinds: Vec<Kind>) -> Result<Vec<Kind>> {
+    for pair in pairs {
+        pair.check()?;
+        if !kinds.iter().any(|kind| kind.name == pair.kind) {
+            let mut kind = Kind::new(pair.kind.as_str())?;
+            kind.key.clone_from(&pair.key);
+            kinds.push(kind);
+        }
+    }
+    Ok(kinds)
+}
+
+/// Adds the pairs that the table lacks, and names those whose row differs.
+async fn declare(rowlock: &Rowlock, pairs: &[Pair]) -> Result<()> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let became = rowlock.schedule().declare_pairs(pairs, false).await?;
+    for (pair, applied) in pairs.iter().zip(became) {
+        if let Applied::Changed(differences) = applied {
+            tracing::warn!(
+                pair = %pair.name,
+                differences = differences.join(", "),
+                "the table of pairs differs from this worker's declaration: the table rules, `rowlock apply` writes it"
+            );
+        }
+        for warning in pair.warnings() {
+            tracing::warn!(pair = %pair.name, "{warning}");
+        }
+    }
+    Ok(())
 }
 
 impl Options {

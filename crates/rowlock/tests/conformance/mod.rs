@@ -1,9 +1,11 @@
 //! The one list of cases, run on every engine.
 
 mod claim;
+mod derived;
 mod hostile;
 mod lease;
 mod operate;
+pub mod pairs;
 mod rivals;
 mod settle;
 mod sql_stage;
@@ -139,6 +141,39 @@ cases! {
         a_verdict_that_cannot_be_written_holds_up_nobody,
         a_worker_wakes_for_a_job_of_another_process,
         a_pulse_is_felt_from_the_join_until_the_worker_leaves;
+    pairs:
+        a_row_without_a_live_job_gets_one,
+        an_enqueue_that_was_lost_is_found_and_counted,
+        a_dry_tick_counts_and_changes_nothing,
+        batches_go_on_from_their_key,
+        keys_may_be_texts_and_several_columns,
+        shards_share_the_rows,
+        a_window_is_filled_evenly,
+        a_job_that_failed_for_good_is_held_back_for_longer_and_longer,
+        a_cancelled_job_is_held_back_until_it_is_lifted,
+        what_is_not_kept_is_held_back_all_the_same,
+        a_success_is_not_noted,
+        done_twice_without_an_effect_is_held_back,
+        a_leader_that_was_replaced_writes_nothing,
+        rows_without_a_key_of_their_own_make_a_tick_fail,
+        a_query_that_fails_leaves_the_last_good_tick,
+        a_query_that_can_not_be_keyed_is_refused,
+        switches_hold_for_ticks,
+        declaring_again_says_what_differs,
+        states_that_nobody_claims_are_named_with_their_rows,
+        a_query_without_an_index_is_named_with_the_one_that_helps;
+    derived:
+        a_worker_derives_and_runs_what_rows_ask_for,
+        a_queue_that_is_thrown_away_comes_back,
+        enqueue_tick_and_retry_of_a_key_make_one_live_job,
+        a_row_that_needs_nothing_any_more_is_not_worked_on,
+        without_the_question_it_runs_all_the_same,
+        a_handler_that_lies_is_found_out,
+        a_key_is_forgotten_once_its_row_wants_nothing,
+        a_failing_pair_does_not_stop_the_others,
+        a_paused_pair_does_not_tick,
+        rows_of_another_database_get_their_jobs,
+        a_tick_that_overruns_goes_on_where_it_was;
 }
 
 /// Makes a store of its own for a case.

@@ -68,7 +68,7 @@ impl Harness {
                 leaver.signal("TERM");
                 self.dies(leaver);
             }
-            Who::Migrator | Who::Producer | Who::Pruner => {}
+            Who::Migrator | Who::Producer | Who::Pruner | Who::Leader => {}
         }
         self.drains(&url);
         if let Who::Pruner = who {

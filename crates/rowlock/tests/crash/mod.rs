@@ -1,6 +1,7 @@
 //! A process dies at each step of the journey; the checker judges what is left.
 
 mod harness;
+mod lead;
 
 use libtest_mimic::Trial;
 
@@ -18,6 +19,8 @@ pub enum Who {
     Leaver,
     /// Whoever removes what is over.
     Pruner,
+    /// Whoever turns rows and calendars into jobs.
+    Leader,
 }
 
 /// Steps inside a transaction of ours: a server's own are one call, which happens or doesn't.
@@ -57,6 +60,12 @@ pub const POINTS: &[(&str, Who)] = &[
     ("leave.committed", Who::Leaver),
     ("prune.written", Who::Pruner),
     ("prune.committed", Who::Pruner),
+    ("lead.committed", Who::Leader),
+    ("lead.taken", Who::Leader),
+    ("tick.staged", Who::Leader),
+    ("tick.between", Who::Leader),
+    ("tick.recorded", Who::Leader),
+    ("cron.committed", Who::Leader),
 ];
 
 fn case(point: &str) -> String {
@@ -77,7 +86,10 @@ pub fn trials() -> Vec<Trial> {
             }
             let name = format!("{engine}::{}", case(point));
             trials.push(Trial::test(name, move || {
-                Harness::new(home(), point).run(*who);
+                match who {
+                    Who::Leader => lead::dies_leading(&*home(), point),
+                    _ => Harness::new(home(), point).run(*who),
+                }
                 Ok(())
             }));
         }

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod death;
+mod lead;
 mod silence;
 mod stop;
 mod takeover;
@@ -70,6 +71,14 @@ const FAULTS: &[(&str, Fault)] = &[
     (
         "a_process_stopped_in_the_middle_of_a_claim_costs_no_job_an_attempt",
         takeover::a_process_stopped_in_the_middle_of_a_claim_costs_no_job_an_attempt,
+    ),
+    (
+        "a_leader_stopped_in_the_middle_of_a_tick_is_replaced_and_refused",
+        lead::a_leader_stopped_in_the_middle_of_a_tick_is_replaced_and_refused,
+    ),
+    (
+        "leaders_killed_again_and_again_lose_no_row",
+        lead::leaders_killed_again_and_again_lose_no_row,
     ),
     (
         "a_process_an_hour_off_or_set_back_expires_nobody_alive",

@@ -2,6 +2,7 @@
 
 mod insist;
 mod late;
+mod lead;
 mod produce;
 mod work;
 
@@ -41,6 +42,7 @@ pub fn act(arguments: &[String]) -> ExitCode {
         ["insist", url, told] => runtime.block_on(insist::insist(url, told)),
         ["migrate", url] => home_at(url).migrate(),
         ["prune", url] => runtime.block_on(prune(url)),
+        ["lead", url, lease] => runtime.block_on(lead::lead(url, lease)),
         ["late", url, lease] => runtime.block_on(late::late(url, lease)),
         _ => panic!("a rival has a role and its arguments: {arguments:?}"),
     }

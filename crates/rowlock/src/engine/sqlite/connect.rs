@@ -130,7 +130,7 @@ pub(super) enum Create {
 const STATEMENTS: usize = 64;
 
 /// Opens a connection that leaves the file as it is, in particular its journal mode.
-fn look(address: &Address) -> Result<Connection> {
+pub(super) fn look(address: &Address) -> Result<Connection> {
     let mut connection = connect(address, Create::No)?;
     be_patient(&mut connection)
         .map_err(|why| in_file(map(why, "opening the database"), address))?;
@@ -158,6 +158,13 @@ fn connect(address: &Address, create: Create) -> Result<Connection> {
     }
     Connection::open_with_flags(&address.path, flags)
         .map_err(|why| in_file(map(why, "opening the database"), address))
+}
+
+/// Refuses every write of this connection from now on.
+pub(super) fn never_write(connection: &Connection) -> Result<()> {
+    connection
+        .pragma_update(None, "query_only", true)
+        .map_err(|why| map(why, "opening the database"))
 }
 
 /// The newer drivers of our range want the connection for themselves here.

@@ -21,6 +21,39 @@ pub(crate) fn map(why: rusqlite::Error, doing: &str) -> Error {
     sort(error, &text, doing)
 }
 
+/// The same for a statement with a user's query in it: what is wrong with that is told in SQLite's
+/// own words.
+pub(super) fn map_query(why: rusqlite::Error) -> Error {
+    let of_the_file = matches!(
+        why.sqlite_error_code(),
+        Some(
+            ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::DiskFull
+                | ErrorCode::NotADatabase
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied
+                | ErrorCode::SystemIoFailure
+        )
+    );
+    if of_the_file {
+        return map(why, "a pair's query");
+    }
+    let text = match why {
+        rusqlite::Error::SqliteFailure(_, Some(text)) => text,
+        rusqlite::Error::SqlInputError { msg, .. } => msg,
+        other => other.to_string(),
+    };
+    if text.contains("JSON cannot hold BLOB") {
+        return Error::invalid(
+            "its query has a BLOB, which a payload can't hold: leave the column out, or write \
+             hex(column)",
+        );
+    }
+    Error::Invalid(text)
+}
+
 /// The same for sqlx.
 #[cfg(feature = "sqlx-sqlite")]
 pub(crate) fn map_sqlx(why: sqlx::Error, doing: &str) -> Error {

@@ -1,33 +1,46 @@
 //! The embedded engine: a SQLite file of its own, or tables beside the application's.
 //!
 //! One writer thread per process commits what waits together, and notices other processes' commits;
-//! two more read, for operators and for workers that look for due jobs. In: the journey's calls.
-//! Out: answers after the commit. A crash in any of them leaves the file as of the last commit.
+//! two more read, for operators and for workers that look for due jobs, and two run users' queries,
+//! which may be told to stop. In: the journey's calls. Out: answers after the commit. A crash in any
+//! of them leaves the file as of the last commit.
 
+mod bounded;
 mod claim;
 mod connect;
+mod crons;
 mod desk;
 mod done;
 pub(crate) mod error;
+mod examine;
 mod health;
+mod held_back;
 mod integrity;
 mod lease;
 mod migrate;
 mod operate;
+mod pairs;
+mod posts;
+mod query;
 mod row;
+mod rows;
 mod schedule;
 pub(crate) mod settle;
+mod source;
 pub(crate) mod stage;
 pub(crate) mod statements;
+mod switches;
 #[cfg(feature = "diesel-sqlite")]
 pub(crate) mod through_diesel;
 #[cfg(feature = "sqlx-sqlite")]
 pub(crate) mod through_sqlx;
+mod tick;
 mod value;
 mod writer;
 
 pub use connect::{Address, Owner, Synchronous, owner};
 pub use migrate::{LATEST, MIGRATIONS, Migration, SchemaVersion};
+pub use source::source;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +52,7 @@ use rusqlite::Connection;
 use self::connect::{Create, OpenFile};
 use self::desk::{Desk, Lane, Next};
 use self::settle::Terms;
+use self::source::Tables;
 use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Fact, Filter, Health, Operate};
 use super::{QueueRow, Stats, Wakeups, WorkerRow};
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
@@ -56,6 +70,7 @@ pub struct Sqlite {
     writer: Desk,
     reader: Desk,
     peeker: Desk,
+    tables: Arc<Tables>,
     observer: Arc<Mutex<Observer>>,
     turn: AtomicUsize,
     was_idle: AtomicBool,
@@ -118,6 +133,7 @@ impl Sqlite {
         })?;
         let reader = reading(&address, "rowlock-read")?;
         let peeker = reading(&address, "rowlock-peek")?;
+        let tables = Arc::new(Tables::beside_jobs(&address, &clock)?);
         Ok(Self {
             address,
             clock,
@@ -125,6 +141,7 @@ impl Sqlite {
             writer,
             reader,
             peeker,
+            tables,
             observer: Arc::default(),
             turn: AtomicUsize::new(0),
             was_idle: AtomicBool::new(false),

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::map;
+use super::held_back;
 use super::row;
 use super::stage::json;
 use super::statements::{Sql, sql};
@@ -66,6 +67,8 @@ pub(super) fn finish(
     error: Option<&JobError>,
     terms: Terms,
 ) -> Result<bool> {
+    let (id, token) = (settlement.id, Some(settlement.token));
+    held_back::hold(connection, id, token, state, terms.now)?;
     let kept = execute(
         connection,
         FINISH,
@@ -150,6 +153,7 @@ pub(super) fn again(
 }
 
 pub(super) fn cancel(connection: &Connection, id: JobId, now: Timestamp) -> Result<Result<Cancel>> {
+    held_back::hold(connection, id, None, JobState::Cancelled, now)?;
     if execute(
         connection,
         sql!("cancel"),
@@ -169,6 +173,7 @@ pub(super) fn redrive(connection: &Connection, id: JobId, now: Timestamp) -> Res
         sql!("redrive"),
         params![id.0, now.as_millisecond()],
     )? {
+        execute(connection, sql!("lift_redriven"), params![id.0])?;
         execute(connection, sql!("prune_one"), params![id.0])?;
         return Ok(Ok(()));
     }

@@ -15,6 +15,8 @@ use crate::stage::{Enqueued, Status};
 
 pub(super) const STAGE: Sql = sql!("stage");
 pub(super) const STAGE_REFUSED: Sql = sql!("stage_refused");
+pub(super) const REJECTED_KIND: Sql = sql!("stage_rejected_kind");
+pub(super) const REJECTED_QUEUE: Sql = sql!("stage_rejected_queue");
 pub(super) const ATTACHED: Sql = sql!("attached");
 
 /// What is staged together stands or falls together, whatever else the transaction holds.
@@ -52,12 +54,38 @@ pub(crate) fn stage(
                         Ok((row::text(row, 0)?, row.get(1)?))
                     })
                     .map_err(|why| map(why, STAGE_REFUSED.name))?;
-                refused(job, index, missing, holder)?
+                let answer = refused(job, index, missing, holder)?;
+                if answer.status == Status::Rejected {
+                    count_rejected(connection, job, now)?;
+                }
+                answer
             }
         });
     }
     crash_point!("stage.written");
     Ok(answers)
+}
+
+fn count_rejected(connection: &Connection, job: &NewJob, now: Timestamp) -> Result<()> {
+    let count = |statement: Sql, values: &[Value<'_>]| {
+        super::settle::execute(connection, statement, rusqlite::params_from_iter(values))
+    };
+    let values = rejected_values(job, now);
+    if !count(REJECTED_KIND, &values[..2])? {
+        count(REJECTED_QUEUE, &values)?;
+    }
+    Ok(())
+}
+
+/// What `stage_rejected_queue.sql` takes; the first two are for `stage_rejected_kind.sql`.
+pub(super) fn rejected_values(job: &NewJob, now: Timestamp) -> [Value<'_>; 4] {
+    let declared = job.declared.as_deref();
+    [
+        job.kind.as_str().into(),
+        now.as_millisecond().into(),
+        job.queue.as_ref().map(AsRef::<str>::as_ref).into(),
+        declared.map(|kind| kind.queue.as_str()).into(),
+    ]
 }
 
 /// What `stage.sql` takes.

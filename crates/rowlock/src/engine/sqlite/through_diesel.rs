@@ -11,13 +11,13 @@ use jiff::Timestamp;
 
 use super::error::map_diesel;
 use super::settle::{FINISH, FORGET, complete_values, forget_values};
-use super::stage::{self, ATTACHED, STAGE, STAGE_REFUSED};
+use super::stage::{self, ATTACHED, REJECTED_KIND, REJECTED_QUEUE, STAGE, STAGE_REFUSED};
 use super::statements::Sql;
 use super::value::Value;
 use crate::error::Result;
 use crate::job::NewJob;
 use crate::settle::Completion;
-use crate::stage::Enqueued;
+use crate::stage::{Enqueued, Status};
 
 /// Stages jobs, all or none, in the transaction that `connection` is in or in one of its own.
 pub(crate) fn stage(
@@ -54,7 +54,14 @@ fn stage_each(
                     Value::Int(id) => Some(id),
                     _ => None,
                 };
-                stage::refused(job, index, missing, holder)?
+                let answer = stage::refused(job, index, missing, holder)?;
+                if answer.status == Status::Rejected {
+                    let values = stage::rejected_values(job, now);
+                    if !execute(connection, REJECTED_KIND, &values[..2])? {
+                        execute(connection, REJECTED_QUEUE, &values)?;
+                    }
+                }
+                answer
             }
         });
     }

@@ -6,13 +6,13 @@ use sqlx::{Arguments, AssertSqlSafe, Connection, Decode, Row};
 
 use super::error::map_sqlx;
 use super::settle::{FINISH, FORGET, complete_values, forget_values};
-use super::stage::{self, ATTACHED, STAGE, STAGE_REFUSED};
+use super::stage::{self, ATTACHED, REJECTED_KIND, REJECTED_QUEUE, STAGE, STAGE_REFUSED};
 use super::statements::Sql;
 use super::value::Value;
 use crate::error::{Error, Result};
 use crate::job::NewJob;
 use crate::settle::Completion;
-use crate::stage::Enqueued;
+use crate::stage::{Enqueued, Status};
 
 type Query = sqlx::query::Query<'static, Sqlite, SqliteArguments>;
 
@@ -58,7 +58,14 @@ async fn stage_each(
                 let (missing, holder) = row(connection, STAGE_REFUSED, &values)
                     .await?
                     .unwrap_or((None::<String>, None::<i64>));
-                stage::refused(job, index, missing, holder)?
+                let answer = stage::refused(job, index, missing, holder)?;
+                if answer.status == Status::Rejected {
+                    let values = stage::rejected_values(job, now);
+                    if !execute(connection, REJECTED_KIND, &values[..2]).await? {
+                        execute(connection, REJECTED_QUEUE, &values).await?;
+                    }
+                }
+                answer
             }
         });
     }

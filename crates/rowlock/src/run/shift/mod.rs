@@ -1,5 +1,7 @@
 //! A shift: one worker identity from join to leave, and the loop that keeps its slots busy.
 
+mod claim;
+mod derived;
 mod finish;
 
 use std::collections::BTreeMap;
@@ -8,21 +10,23 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use self::derived::Derived;
 use super::attempt::{Attempt, Ended, Order};
-use super::fetch::{Claiming, Hauled, Look, answer, fetch, wait};
+use super::fetch::{Claiming, Look, answer, wait};
 use super::heartbeat::{Beat, Beating};
 use super::held::Held;
 use super::local::Local;
 use super::task::Tasks;
 use super::{Handler, Options, Stop, Tally};
-use crate::claim::{Ahead, Claim, ClaimedJob, WorkerId};
+use crate::claim::{Ahead, ClaimedJob, WorkerId};
 use crate::clock::{Clock, Elapsed};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::{JobId, Name, Token};
-use crate::reconcile;
+use crate::reconcile::{self, Pair, Scheduler};
 use crate::settle::{Group, Settled, Settlement, Verdict};
+use crate::store::Rowlock;
 use crate::verify::Asked;
 
 /// How often to ask for a suspect, at the most.
@@ -49,22 +53,25 @@ pub(super) struct Shift {
     /// When the last heartbeat was answered.
     beaten: Elapsed,
     tally: Tally,
+    derived: Derived,
 }
 
 impl Shift {
     pub(super) async fn begin(
-        engine: Arc<dyn Engine>,
-        clock: Clock,
+        rowlock: Rowlock,
         handlers: BTreeMap<Name, Arc<dyn Handler>>,
+        pairs: &[Pair],
         options: Options,
     ) -> Result<Self> {
         let (ended, _) = mpsc::unbounded_channel();
         let (_, beats) = mpsc::unbounded_channel();
+        let worker = WorkerId::random(&host())?;
         let mut shift = Self {
             ahead: Ahead::new(options.concurrency),
-            worker: WorkerId::random(&host())?,
-            engine,
-            clock,
+            derived: Derived::new(&rowlock, pairs, &worker, options.lease)?,
+            worker,
+            engine: rowlock.engine(),
+            clock: rowlock.clock().clone(),
             handlers,
             options,
             held: Arc::default(),
@@ -108,10 +115,22 @@ impl Shift {
             self.clock.clone(),
             self.options.lease,
         );
+        let mut scheduler = self.derived.scheduler.take();
+        let once = self.options.once;
+        if once
+            && let Some(scheduler) = &mut scheduler
+            && let Err(why) = scheduler.pass().await
+        {
+            tracing::warn!(%why, "ticks that are due wait for another process");
+        }
         let worked = tokio::select! {
             worked = self.serve(&settling, &mut settled, &mut endings, &mut stop) => worked,
             () = upkeep => Ok(()),
+            () = lead(scheduler.as_mut(), once) => Ok(()),
         };
+        if let Some(scheduler) = &mut scheduler {
+            scheduler.leave().await;
+        }
         self.finish(&settling, &mut settled, &mut endings, &mut stop)
             .await;
         drop(settling);
@@ -124,6 +143,9 @@ impl Shift {
         }
         while let Ok(answers) = settled.try_recv() {
             self.count(&answers);
+        }
+        if !self.derived.finish(&self.clock, LAST_ACKS).await {
+            tracing::warn!("not every done job was asked whether it had an effect");
         }
         self.beating = None;
         let left = self.engine.leave(&self.worker).await;
@@ -158,7 +180,7 @@ impl Shift {
                 () = stop.asked() => return Ok(()),
                 haul = answer(&mut claiming) => {
                     claiming = None;
-                    look = match self.take(haul) {
+                    look = match self.take(settling, haul) {
                         Err(Error::LeaseLost) => {
                             self.start_again(stop).await?;
                             Look::Now
@@ -251,100 +273,6 @@ impl Shift {
         }
     }
 
-    /// Asks for ordinary jobs, and beside them for the one suspect this process may run.
-    fn ask(&mut self) -> Result<Claiming> {
-        let room = self.room();
-        let ordinary = self.wanted(room, false)?;
-        let suspect = match self.may_ask_for_suspect() {
-            true => Some(self.wanted(1, true)?),
-            false => None,
-        };
-        let (held, engine) = (Arc::clone(&self.held), Arc::clone(&self.engine));
-        Ok(Box::pin(async move {
-            let gate = held.gate.lock().await;
-            held.begin(ordinary.token);
-            suspect.iter().for_each(|claim| held.begin(claim.token));
-            drop(gate);
-            fetch(&*engine, ordinary, suspect).await
-        }))
-    }
-
-    /// Takes what a claim has brought, and says when to look again.
-    fn take(&mut self, haul: Hauled) -> Result<Look> {
-        let haul = match haul {
-            Ok(haul) => haul,
-            Err((tokens, why)) => {
-                for token in tokens {
-                    self.held.answered(token, 0);
-                }
-                return self.claim_failed(why);
-            }
-        };
-        if haul.jobs.iter().any(|job| job.suspect) {
-            // There may be more: the next one is asked for as soon as this one has ended.
-            self.suspect_asked = None;
-        }
-        for (token, jobs) in haul.tokens {
-            self.held.answered(token, jobs);
-        }
-        self.local.add(haul.jobs);
-        let rest = haul.rest.unwrap_or(self.options.poll);
-        let now = self.clock.elapsed();
-        Ok(match (haul.full, haul.next_due) {
-            (true, _) => Look::WithRoom,
-            (false, Some(due)) => {
-                let wait = Duration::try_from(self.clock.now().duration_until(due));
-                Look::At(now + wait.unwrap_or_default().min(rest))
-            }
-            (false, None) => Look::At(now + rest),
-        })
-    }
-
-    /// A process runs one suspect at a time, and doesn't ask for one at every turn: they are rare.
-    fn may_ask_for_suspect(&mut self) -> bool {
-        let now = self.clock.elapsed();
-        let asked = self
-            .suspect_asked
-            .is_some_and(|at| now.saturating_sub(at) < SUSPECT_PAUSE);
-        if asked || self.local.has_suspect() {
-            return false;
-        }
-        self.suspect_asked = Some(now);
-        true
-    }
-
-    fn claim_failed(&self, why: Error) -> Result<Look> {
-        match why {
-            Error::LeaseLost | Error::Schema(_) | Error::Bug(_) | Error::Invalid(_) => Err(why),
-            _ => {
-                tracing::warn!(%why, "claiming waits for the store");
-                Ok(Look::Again(self.clock.elapsed() + self.options.poll))
-            }
-        }
-    }
-
-    fn wanted(&self, limit: usize, suspect: bool) -> Result<Claim> {
-        let caps = self
-            .options
-            .queue_concurrency
-            .iter()
-            .map(|(queue, limit)| {
-                let free = limit.saturating_sub(self.local.here_of(queue));
-                (queue.clone(), free)
-            })
-            .collect();
-        Ok(Claim {
-            worker: self.worker.clone(),
-            token: Token::random()?,
-            kinds: self.handlers.keys().cloned().collect(),
-            queues: self.options.queues.clone(),
-            order: self.options.queue_order.clone(),
-            limit,
-            caps,
-            suspect,
-        })
-    }
-
     /// Whether the end of a job allows a claim that wasn't allowed before: its queue was perhaps at
     /// its limit, and another suspect may run.
     fn makes_room(&self, job: &ClaimedJob) -> bool {
@@ -353,6 +281,7 @@ impl Shift {
 
     fn end(&mut self, settling: &Group, ended: Ended) {
         self.local.ended(&ended);
+        self.derived.ended(&ended);
         self.ahead.finished(self.clock.elapsed(), 1);
         if let Some(ran) = &self.options.ran {
             let asked = ended.settlement.as_ref().map(|settlement| Asked {
@@ -371,6 +300,8 @@ impl Shift {
         for (id, token, settled) in answers {
             self.held.settled(*token);
             let completed = self.local.completed(*id, *token);
+            let accepted = completed || *settled == Settled::Accepted;
+            self.derived.settled(*id, *token, accepted);
             if let Some(ran) = &self.options.ran {
                 ran.answered(*id, *token, *settled, self.clock.now());
             }
@@ -446,6 +377,14 @@ impl Shift {
             }
         }
         Ok(())
+    }
+}
+
+/// Leads beside the work; with `once` the ticks that are due come before it.
+async fn lead(scheduler: Option<&mut Scheduler>, once: bool) {
+    match scheduler {
+        Some(scheduler) if !once => scheduler.run().await,
+        _ => std::future::pending().await,
     }
 }
 

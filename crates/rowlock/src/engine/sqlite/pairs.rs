@@ -1,0 +1,245 @@
+//! Pairs as they are declared, and how they are doing.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value as Json;
+
+use super::error::map;
+use super::health::all;
+use super::settle::execute;
+use super::stage::json;
+use super::statements::sql;
+use super::{held_back, posts, row, switches};
+use crate::engine::{Applied, PairRow};
+use crate::error::{Error, Result};
+use crate::job::{Name, UniqueUntil};
+use crate::reconcile::Pair;
+use crate::switch::Target;
+
+pub(super) fn declare(
+    connection: &Connection,
+    pairs: &[Pair],
+    change: bool,
+    now: Timestamp,
+) -> Result<Vec<Applied>> {
+    pairs
+        .iter()
+        .map(|pair| declare_one(connection, pair, change, now))
+        .collect()
+}
+
+fn declare_one(
+    connection: &Connection,
+    pair: &Pair,
+    change: bool,
+    now: Timestamp,
+) -> Result<Applied> {
+    fits_kind(connection, pair)?;
+    let mut kept = pair.clone();
+    kept.source = pair.source.as_deref().map(shown);
+    let declared = json(&kept)?;
+    let before: Option<String> = sql!("pair_declared")
+        .on(connection)?
+        .query_row([pair.name.as_str()], |row| row.get(0))
+        .optional()
+        .map_err(|why| map(why, "pair_declared"))?;
+    let differences = before
+        .as_deref()
+        .map(|before| differences(before, &declared));
+    let applied = match &differences {
+        None => Applied::Added,
+        Some(none) if none.is_empty() => return Ok(Applied::Unchanged),
+        Some(some) => Applied::Changed(some.clone()),
+    };
+    if differences.is_some() && !change {
+        return Ok(applied);
+    }
+    let values = params![
+        pair.name.as_str(),
+        pair.kind.as_str(),
+        declared,
+        row::ms(pair.hold_back),
+        now.as_millisecond()
+    ];
+    execute(connection, sql!("pair_write"), values)?;
+    posts::set(connection, &pair.name, pair.shards)?;
+    if let Some(changed) = differences {
+        // A cursor is a place in the order of these keys, among these rows.
+        let of = |field: &str| changed.iter().any(|each| each.starts_with(field));
+        let from_start = of("query: ") || of("key: ") || of("shards: ");
+        let values = params![pair.name.as_str(), from_start];
+        execute(connection, sql!("post_restart"), values)?;
+    }
+    Ok(applied)
+}
+
+/// The kind's jobs must have the row's key until they have ended: a tick relies on it.
+fn fits_kind(connection: &Connection, pair: &Pair) -> Result<()> {
+    let found = sql!("pair_kind")
+        .on(connection)?
+        .query_row([pair.kind.as_str()], |row| {
+            Ok((row::text(row, 0)?, row::text(row, 1)?))
+        })
+        .optional()
+        .map_err(|why| map(why, "pair_kind"))?;
+    let (key, until) = found.ok_or_else(|| no_kind(&pair.kind))?;
+    let key: Vec<Name> = serde_json::from_str(&key.unwrap_or_default()).unwrap_or_default();
+    let wrong = |why: String| Err(Error::invalid(format!("pair {}: {why}", pair.name)));
+    if key != pair.key {
+        return wrong(format!(
+            "its key is {}, the key of kind {} is {}: declare the same, and write the kind with \
+             `rowlock apply`",
+            json(&pair.key)?,
+            pair.kind,
+            json(&key)?
+        ));
+    }
+    if until.as_deref() != Some(UniqueUntil::Finished.as_str()) {
+        return wrong(format!(
+            "the key of kind {} is freed when a job starts, so a tick would enqueue its row again: \
+             set unique_until = \"finished\" and write the kind with `rowlock apply`",
+            pair.kind
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn no_kind(kind: &Name) -> Error {
+    Error::NotFound(format!(
+        "a row of kind {kind} (write it with `rowlock apply`)"
+    ))
+}
+
+/// What differs, as "setting: row -> declared".
+pub(super) fn differences(row: &str, declared: &str) -> Vec<String> {
+    let read = |text: &str| serde_json::from_str(text).unwrap_or(Json::Null);
+    let (row, declared): (Json, Json) = (read(row), read(declared));
+    let Some(fields) = declared.as_object() else {
+        return Vec::new();
+    };
+    fields
+        .iter()
+        .filter(|(field, value)| row.get(field) != Some(value))
+        .map(|(field, value)| {
+            format!(
+                "{field}: {} -> {value}",
+                row.get(field).unwrap_or(&Json::Null)
+            )
+        })
+        .collect()
+}
+
+/// A URL without what only its owner may know.
+fn shown(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = bare.split_once("://") else {
+        return bare.to_owned();
+    };
+    if scheme == "sqlite" {
+        return bare.to_owned();
+    }
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    // A password may have an @ of its own; a host has none.
+    let host = host.rsplit('@').next().unwrap_or_default();
+    match path.rsplit_once('@') {
+        // The slash was in the password.
+        Some((_, rest)) => format!("{scheme}://{rest}"),
+        None => format!("{scheme}://{host}/{path}"),
+    }
+}
+
+pub(super) fn pairs(connection: &Connection, now: Timestamp) -> Result<Vec<PairRow>> {
+    let rows = all(connection, sql!("pairs"), [now.as_millisecond()], |row| {
+        Ok(pair_row(row, now))
+    })?;
+    rows.into_iter().collect()
+}
+
+fn pair_row(row: &Row<'_>, now: Timestamp) -> Result<PairRow> {
+    let name = row::name(row, 0).map_err(|why| map(why, "pairs"))?;
+    let declared = row::text(row, 1).map_err(|why| map(why, "pairs"))?;
+    let pair: Pair = serde_json::from_str(&declared.unwrap_or_default()).map_err(|why| {
+        Error::invalid(format!(
+            "the declaration of pair {name} can't be read ({why}): declare it again with \
+             `rowlock apply`"
+        ))
+    })?;
+    let read = || {
+        let last_success = row::time(row, 9)?;
+        let since = last_success.or(row::time(row, 2)?).unwrap_or(now);
+        let uncovered = row::text(row, 4)?.unwrap_or_default();
+        Ok(PairRow {
+            last_success,
+            age: now.duration_since(since).try_into().unwrap_or_default(),
+            duration: row::span(row, 10)?.unwrap_or_default(),
+            found: row::count(row, 11)?,
+            enqueued: row::count(row, 12)?,
+            lost_enqueues: row::count(row, 13)?,
+            ineffective: row::count(row, 3)?,
+            held_back: row::count(row, 17)?,
+            ticks: row::count(row, 14)?,
+            error: row::text(row, 15)?,
+            leader: row::text(row, 16)?,
+            uncovered: serde_json::from_str(&uncovered).unwrap_or_default(),
+            switch: switches::switch(row, Target::Pair, name.clone(), 5, now)?,
+            pair,
+        })
+    };
+    read().map_err(|why| map(why, "pairs"))
+}
+
+pub(super) fn forget(connection: &Connection, name: &Name) -> Result<()> {
+    if !execute(connection, sql!("pair_forget"), [name.as_str()])? {
+        return Err(not_found(name));
+    }
+    posts::drop(connection, name, 0)?;
+    held_back::lift(connection, name, None).map(|_| ())
+}
+
+pub(super) fn uncovered(
+    connection: &Connection,
+    name: &Name,
+    states: &[(String, u64)],
+) -> Result<()> {
+    let values = params![name.as_str(), json(&states)?];
+    match execute(connection, sql!("pair_uncovered"), values)? {
+        true => Ok(()),
+        false => Err(not_found(name)),
+    }
+}
+
+/// `NotFound` for a pair that isn't declared.
+pub(super) fn must_exist(connection: &Connection, name: &Name) -> Result<()> {
+    let mut declared = sql!("pair_declared").on(connection)?;
+    match declared.exists([name.as_str()]) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(not_found(name)),
+        Err(why) => Err(map(why, "pair_declared")),
+    }
+}
+
+pub(super) fn not_found(name: &Name) -> Error {
+    Error::NotFound(format!("pair {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_kept_without_its_password() {
+        for (url, kept) in [
+            (
+                "postgres://ada:hunter2@db:5432/app?x=y",
+                "postgres://db:5432/app",
+            ),
+            ("postgres://db/app", "postgres://db/app"),
+            ("postgres://ada:hun@ter2@db/app", "postgres://db/app"),
+            ("postgres://ada:hun/ter2@db/app", "postgres://db/app"),
+            ("sqlite:a/b.db?synchronous=normal", "sqlite:a/b.db"),
+            ("sqlite:///a@b.db", "sqlite:///a@b.db"),
+        ] {
+            assert_eq!(shown(url), kept, "{url}");
+        }
+    }
+}

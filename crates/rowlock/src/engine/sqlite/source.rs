@@ -1,0 +1,95 @@
+//! The tables that pairs are about: beside the jobs, or in a file of their own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::bounded::{Bounded, Open};
+use super::connect::{self, Address, Create, OpenFile};
+use super::examine;
+use super::rows::{self, Part};
+use crate::clock::Clock;
+use crate::engine::{Column, Examined, Lines, Source};
+use crate::error::Result;
+use crate::reconcile::Pair;
+
+/// A file with the user's tables. A worker that asks about one row doesn't wait for a batch.
+pub(super) struct Tables {
+    pub(super) batches: Bounded,
+    single: Bounded,
+}
+
+/// The user's tables in a file of their own, which is never written to and needs no table of ours.
+///
+/// # Errors
+/// [`Error::Invalid`](crate::Error::Invalid) for what is no SQLite URL.
+pub fn source(url: &str) -> Result<Arc<dyn Source>> {
+    let address = Address::parse(url)?;
+    let open = |address: &Address| connect::look(address);
+    Ok(Arc::new(Tables::start(&address, &Clock::system(), open)?))
+}
+
+impl Tables {
+    /// The user's tables in the file that the jobs are in.
+    pub(super) fn beside_jobs(address: &Address, clock: &Clock) -> Result<Self> {
+        Self::start(address, clock, |address| connect::open(address, Create::No))
+    }
+
+    fn start(
+        address: &Address,
+        clock: &Clock,
+        open: fn(&Address) -> Result<rusqlite::Connection>,
+    ) -> Result<Self> {
+        let opening = || -> Open {
+            let address = address.clone();
+            Box::new(move || {
+                let connection = open(&address)?;
+                connect::never_write(&connection)?;
+                Ok((connection, OpenFile::new(&address)?))
+            })
+        };
+        Ok(Self {
+            batches: Bounded::start("rowlock-derive", clock.clone(), opening())?,
+            single: Bounded::start("rowlock-ask", clock.clone(), opening())?,
+        })
+    }
+}
+
+#[async_trait]
+impl Source for Tables {
+    async fn columns(&self, pair: &Pair) -> Result<Vec<Column>> {
+        let asked = pair.clone();
+        let look = move |on: &rusqlite::Connection| rows::columns(on, &asked);
+        self.single.ask(pair.timeout, look).await
+    }
+
+    async fn derive(
+        &self,
+        pair: &Pair,
+        shard: u16,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Lines> {
+        let asked = pair.clone();
+        let part = Part {
+            shard,
+            cursor: cursor.map(str::to_owned),
+            limit,
+        };
+        let look = move |on: &rusqlite::Connection| rows::elsewhere(on, &asked, &part);
+        let found = self.batches.ask(pair.timeout, look).await?;
+        found.broken.map_or(Ok(found.lines), Err)
+    }
+
+    async fn ask(&self, pair: &Pair, keys: &[String]) -> Result<Vec<bool>> {
+        let (asked, keys) = (pair.clone(), keys.to_vec());
+        let look = move |on: &rusqlite::Connection| rows::ask(on, &asked, &keys);
+        self.single.ask(pair.timeout, look).await
+    }
+
+    async fn examine(&self, pair: &Pair) -> Result<Examined> {
+        let asked = pair.clone();
+        let look = move |on: &rusqlite::Connection| examine::examine(on, &asked);
+        self.batches.ask(pair.timeout, look).await
+    }
+}

@@ -1,0 +1,5 @@
+-- purpose: whether a user's query has a row with this key
+SELECT {pieces} FROM (
+{query}
+) AS q
+WHERE ({columns}) = ({marks})

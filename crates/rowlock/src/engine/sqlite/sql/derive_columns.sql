@@ -1,0 +1,4 @@
+-- purpose: the columns of a user's query
+SELECT * FROM (
+{query}
+) AS q

@@ -1,0 +1,3 @@
+-- purpose: a leader goes: ?1 duty ?2 name ?3 shard ?4 token
+UPDATE rowlock_post SET token = NULL, holder = NULL
+WHERE duty = ?1 AND name = ?2 AND shard = ?3 AND token = ?4

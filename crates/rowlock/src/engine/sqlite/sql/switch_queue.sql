@@ -1,0 +1,5 @@
+-- purpose: set the switch of queue ?1, counting anew
+-- ?2 mode ?3 why ?4 who ?5 until
+INSERT INTO rowlock_queue (queue, switch, switch_reason, switch_by, switch_until) VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (queue) DO UPDATE SET
+    switch = ?2, switch_reason = ?3, switch_by = ?4, switch_until = ?5, switch_rejected = 0

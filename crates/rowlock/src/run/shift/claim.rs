@@ -1,0 +1,122 @@
+//! The claims of a shift: what is asked for, and what becomes of what they bring.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{SUSPECT_PAUSE, Shift, settlement};
+use crate::claim::Claim;
+use crate::error::{Error, Result};
+use crate::event;
+use crate::job::Token;
+use crate::run::fetch::{Claiming, Hauled, Look, fetch};
+use crate::settle::{Group, Verdict};
+
+impl Shift {
+    /// Asks for ordinary jobs, and beside them for the one suspect this process may run.
+    pub(super) fn ask(&mut self) -> Result<Claiming> {
+        let room = self.room();
+        let ordinary = self.wanted(room, false)?;
+        let suspect = match self.may_ask_for_suspect() {
+            true => Some(self.wanted(1, true)?),
+            false => None,
+        };
+        let (held, engine) = (Arc::clone(&self.held), Arc::clone(&self.engine));
+        let questions = Arc::clone(&self.derived.questions);
+        Ok(Box::pin(async move {
+            let gate = held.gate.lock().await;
+            held.begin(ordinary.token);
+            suspect.iter().for_each(|claim| held.begin(claim.token));
+            drop(gate);
+            let mut haul = fetch(&*engine, ordinary, suspect).await?;
+            let gone = questions.not_needed(&haul.jobs).await;
+            haul.not_needed = haul
+                .jobs
+                .extract_if(.., |job| gone.contains(&job.id))
+                .collect();
+            Ok(haul)
+        }))
+    }
+
+    /// Takes what a claim has brought, and says when to look again.
+    pub(super) fn take(&mut self, settling: &Group, haul: Hauled) -> Result<Look> {
+        let haul = match haul {
+            Ok(haul) => haul,
+            Err((tokens, why)) => {
+                for token in tokens {
+                    self.held.answered(token, 0);
+                }
+                return self.claim_failed(why);
+            }
+        };
+        if haul.jobs.iter().any(|job| job.suspect) {
+            // There may be more: the next one is asked for as soon as this one has ended.
+            self.suspect_asked = None;
+        }
+        for (token, jobs) in haul.tokens {
+            self.held.answered(token, jobs);
+        }
+        for job in haul.not_needed {
+            tracing::debug!(job = %job.id, kind = %job.kind, "its row needs nothing any more");
+            let verdict = settlement(&job, Verdict::NotNeeded);
+            event::ended(&job, Some(&verdict), false);
+            self.local.refused();
+            settling.push(verdict);
+        }
+        self.local.add(haul.jobs);
+        let rest = haul.rest.unwrap_or(self.options.poll);
+        let now = self.clock.elapsed();
+        Ok(match (haul.full, haul.next_due) {
+            (true, _) => Look::WithRoom,
+            (false, Some(due)) => {
+                let wait = Duration::try_from(self.clock.now().duration_until(due));
+                Look::At(now + wait.unwrap_or_default().min(rest))
+            }
+            (false, None) => Look::At(now + rest),
+        })
+    }
+
+    /// A process runs one suspect at a time, and doesn't ask for one at every turn: they are rare.
+    fn may_ask_for_suspect(&mut self) -> bool {
+        let now = self.clock.elapsed();
+        let asked = self
+            .suspect_asked
+            .is_some_and(|at| now.saturating_sub(at) < SUSPECT_PAUSE);
+        if asked || self.local.has_suspect() {
+            return false;
+        }
+        self.suspect_asked = Some(now);
+        true
+    }
+
+    fn claim_failed(&self, why: Error) -> Result<Look> {
+        match why {
+            Error::LeaseLost | Error::Schema(_) | Error::Bug(_) | Error::Invalid(_) => Err(why),
+            _ => {
+                tracing::warn!(%why, "claiming waits for the store");
+                Ok(Look::Again(self.clock.elapsed() + self.options.poll))
+            }
+        }
+    }
+
+    fn wanted(&self, limit: usize, suspect: bool) -> Result<Claim> {
+        let caps = self
+            .options
+            .queue_concurrency
+            .iter()
+            .map(|(queue, limit)| {
+                let free = limit.saturating_sub(self.local.here_of(queue));
+                (queue.clone(), free)
+            })
+            .collect();
+        Ok(Claim {
+            worker: self.worker.clone(),
+            token: Token::random()?,
+            kinds: self.handlers.keys().cloned().collect(),
+            queues: self.options.queues.clone(),
+            order: self.options.queue_order.clone(),
+            limit,
+            caps,
+            suspect,
+        })
+    }
+}
