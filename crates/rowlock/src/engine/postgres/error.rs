@@ -188,7 +188,9 @@ pub(super) fn map_query(why: &tokio_postgres::Error, doing: &str) -> Error {
     };
     let code = error.code().code();
     // Its text, its values, its functions, and rights on its tables.
-    let theirs = ["0A", "20", "21", "22", "23", "2F", "38", "39", "42", "3F", "44", "54", "P0"];
+    let theirs = [
+        "0A", "20", "21", "22", "23", "2F", "38", "39", "42", "3F", "44", "54", "P0",
+    ];
     match theirs.iter().any(|class| code.starts_with(class)) {
         true => Error::Invalid(error.message().to_owned()),
         false => map(why, doing),

@@ -87,14 +87,11 @@ impl Tables {
     }
 
     /// Nothing if there is no such table. Without a schema the name is read as it would be in a query.
-    async fn table(
-        &self,
-        pair: &Pair,
-        schema: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Table>> {
+    async fn table(&self, pair: &Pair, schema: Option<&str>, name: &str) -> Result<Option<Table>> {
         let values: [Value<'_>; 2] = [(&schema, Type::TEXT), (&name, Type::TEXT)];
-        let rows = self.rows(pair, &plain(sql!("source_table")), &values).await?;
+        let rows = self
+            .rows(pair, &plain(sql!("source_table")), &values)
+            .await?;
         let read = |row| {
             Ok(Table {
                 written: get(row, 0)?,
@@ -114,7 +111,10 @@ impl Tables {
         let wrong = |what: String| Error::invalid(format!("pair {}: {what}", pair.name));
         let table = self.table(pair, None, &states.table).await?;
         let table = table.ok_or_else(|| {
-            wrong(format!("its states name the table {}, which isn't there", states.table))
+            wrong(format!(
+                "its states name the table {}, which isn't there",
+                states.table
+            ))
         })?;
         if !table.columns.contains(&states.column) {
             return Err(wrong(format!(
@@ -131,7 +131,11 @@ impl Tables {
             .collect();
         let text = around(pair, sql!("source_states"), &parts);
         examined.unclaimed = self.states_by(pair, &text, &known).await?;
-        if pair.key.iter().all(|key| table.columns.iter().any(|name| name == key.as_str())) {
+        if pair
+            .key
+            .iter()
+            .all(|key| table.columns.iter().any(|name| name == key.as_str()))
+        {
             let matches = same_key(&pair.key);
             let parts = [parts[0], parts[1], ("{matches}", matches.as_str())];
             let pending: Vec<&str> = states.pending.iter().map(String::as_str).collect();

@@ -59,8 +59,8 @@ pub use shared::InSchema;
 pub use source::source;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use self::connect::Pool;

@@ -153,5 +153,8 @@ fn with_lines(ticked: Ticked, lines: &Lines) -> Ticked {
 }
 
 fn bounded(text: &str) -> String {
-    text.replace('\0', " ").chars().take(LONGEST_ERROR).collect()
+    text.replace('\0', " ")
+        .chars()
+        .take(LONGEST_ERROR)
+        .collect()
 }
