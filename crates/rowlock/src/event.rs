@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use metrics::{counter, gauge, histogram};
 
 use crate::claim::{ClaimedJob, Expired};
 use crate::engine::{Stats, Ticked};
-use crate::job::Name;
+use crate::job::{Cron, Name};
 use crate::settle::{Settled, Settlement, Verdict};
+use crate::stage::{Enqueued, Status};
 
 /// What kind of number it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,9 @@ const DEAD_WORKERS: &str = "rowlock_expired_workers_total";
 const EXPIRED: &str = "rowlock_expired_jobs_total";
 const DEPTH: &str = "rowlock_queue_jobs";
 const OLDEST: &str = "rowlock_queue_oldest_seconds";
+const CRON_JOBS: &str = "rowlock_cron_jobs_total";
+const CRON_MISSED: &str = "rowlock_cron_missed_total";
+const CRON_FAILED: &str = "rowlock_cron_failures_total";
 const STORE: &str = "rowlock_store_up";
 const TICKS: &str = "rowlock_pair_ticks_total";
 const TICK: &str = "rowlock_pair_tick_seconds";
@@ -109,6 +114,9 @@ pub const TABLE: &[Metric] = &[
     metric(BEATS_FAILED, Type::Counter, &[], "heartbeats that were not answered"),
     metric(DEAD_WORKERS, Type::Counter, &[], "silent workers that this process gave up"),
     metric(EXPIRED, Type::Counter, &["became"], "jobs of silent workers: returned to pending, or ended"),
+    metric(CRON_JOBS, Type::Counter, &["cron"], "jobs that this process made as the leader of crons"),
+    metric(CRON_MISSED, Type::Counter, &["cron", "policy"], "ticks that came more than a minute late, by what becomes of them: skip, one (one job for all) or all (a job each); at most 1,000 are counted at once"),
+    metric(CRON_FAILED, Type::Counter, &["cron"], "times a cron could not be fired because of its own declaration"),
     metric(DEPTH, Type::Gauge, &["queue", "state"], "jobs by queue and state: pending, scheduled, retrying, held (parts of pending), processing, completed, failed, cancelled"),
     metric(OLDEST, Type::Gauge, &["queue"], "how long the job that is due longest has been waiting"),
     metric(TICKS, Type::Counter, &["pair", "outcome"], "ticks that this process led, by outcome: done, or failed"),
@@ -153,7 +161,7 @@ pub(crate) fn claimed(jobs: usize) {
 }
 
 /// A handler begins.
-pub(crate) fn began(job: &ClaimedJob, now: jiff::Timestamp) {
+pub(crate) fn began(job: &ClaimedJob, now: Timestamp) {
     // A clock that was set back makes no negative waits.
     let waited = Duration::try_from(job.scheduled_at.duration_until(now)).unwrap_or_default();
     histogram!(WAIT, "kind" => job.kind.to_string()).record(waited);
@@ -211,6 +219,21 @@ pub(crate) fn expired(expired: &Expired) {
     counter!(DEAD_WORKERS).increment(as_u64(expired.workers.len()));
     counter!(EXPIRED, "became" => "returned").increment(as_u64(expired.returned));
     counter!(EXPIRED, "became" => "ended").increment(as_u64(expired.ended));
+}
+
+/// Ticks of a cron were fired, or left out.
+pub(crate) fn cron_fired(cron: &Cron, fired: &[(Timestamp, Enqueued)], missed: usize) {
+    let name = cron.name.to_string();
+    let made = |job: &&(Timestamp, Enqueued)| matches!(job.1.status, Status::Queued | Status::Held);
+    let jobs = fired.iter().filter(made).count();
+    counter!(CRON_JOBS, "cron" => name.clone()).increment(as_u64(jobs));
+    let policy = cron.missed.as_str();
+    counter!(CRON_MISSED, "cron" => name, "policy" => policy).increment(as_u64(missed));
+}
+
+/// A cron could not be fired.
+pub(crate) fn cron_failed(cron: &Cron) {
+    counter!(CRON_FAILED, "cron" => cron.name.to_string()).increment(1);
 }
 
 /// The gauges of the queues, set for a scrape.

@@ -1,8 +1,10 @@
 //! What can be typed.
 
+mod cron;
 mod migrate;
 mod proof;
 
+pub use cron::Cron;
 pub use migrate::{Migrate, Roles};
 pub use proof::{Bench, BenchSqlite, Crash, Demo, Verify};
 
@@ -93,7 +95,7 @@ pub enum Verb {
     /// Write a commented rowlock.toml to start from
     #[command(after_help = "Example:\n  rowlock init && rowlock work")]
     Init,
-    /// Write the kinds of rowlock.toml to the database, where every enqueue reads them
+    /// Write the kinds and crons of rowlock.toml to the database, where everybody reads them
     #[command(after_help = "Example:\n  rowlock apply --config deploy/rowlock.toml")]
     Apply,
     /// Make or look at the tables
@@ -109,6 +111,9 @@ pub enum Verb {
     /// Look at queues, pause and resume them
     #[command(subcommand)]
     Queue(Queue),
+    /// Look at what recurs, run it now, stop it
+    #[command(subcommand)]
+    Cron(Cron),
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,

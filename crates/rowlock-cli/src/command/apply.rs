@@ -1,4 +1,4 @@
-//! `rowlock apply`: the kinds of rowlock.toml become rows.
+//! `rowlock apply`: the kinds and crons of rowlock.toml become rows.
 
 use anyhow::Result;
 use rowlock::engine::Applied;
@@ -16,9 +16,9 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
     };
     let kinds = setup.config.kinds()?;
     let rowlock = setup.open(Access::Write).await?;
-    if kinds.is_empty() {
+    if kinds.is_empty() && setup.config.crons()?.is_empty() {
         out::warn(&format!(
-            "{} has no [handlers.NAME], so there was nothing to apply",
+            "{} has no [handlers.NAME] and no [[cron]], so there was nothing to apply",
             file.display()
         ));
     }
@@ -39,5 +39,6 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
             out::line(line.trim_end())?;
         }
     }
+    super::cron::apply(setup, &rowlock, json).await?;
     Ok(exit::OK)
 }

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::Result;
-use rowlock::Kind;
 use rowlock::job::Backoff;
 use rowlock::run::{Builtin, Runner, Signals};
+use rowlock::{Kind, reconcile};
 
 use super::work::{block, declare, serve};
 use crate::cli::Dev;
@@ -19,9 +19,11 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878
 
 pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let configured = setup.config.runners()?;
+    let crons = setup.config.crons()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
     if setup.file.is_some() {
         rowlock.operate().apply(&setup.config.kinds()?).await?;
+        reconcile::declare_crons(&*rowlock.schedule(), &crons, true).await?;
     }
     let mut handlers = demo()?;
     handlers.retain(|(kind, _)| configured.iter().all(|(other, _)| other.name != kind.name));
@@ -34,7 +36,7 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     out::note(
         "Try:  rowlock enqueue echo '{\"hello\":\"world\"}'        (Ctrl-C stops, twice at once)",
     );
-    serve(rowlock, handlers, options, http, signals).await?;
+    serve(rowlock, handlers, crons, options, http, signals).await?;
     Ok(exit::OK)
 }
 

@@ -4,6 +4,7 @@ mod apply;
 mod bench;
 mod bulk;
 mod completions;
+mod cron;
 mod demo;
 mod dev;
 mod doctor;
@@ -53,6 +54,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Work(how) => work::run(&setup, how, json).await,
         Verb::Job(what) => job::run(&setup, what, json).await,
         Verb::Queue(what) => queue::run(&setup, what, json).await,
+        Verb::Cron(what) => cron::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,

@@ -7,7 +7,7 @@ use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Runner, Signals, Stopper, Tally};
 use rowlock::verify::Ran;
-use rowlock::{Rowlock, Worker};
+use rowlock::{Cron, Rowlock, Worker};
 use tokio::sync::oneshot;
 
 use crate::cli::Work;
@@ -26,6 +26,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     if handlers.is_empty() {
         return Err(no_handlers(setup));
     }
+    let crons = setup.config.crons()?;
     let mut options = setup.config.options();
     options.queues = how.queues;
     options.once = how.once;
@@ -43,7 +44,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     if !how.volume.quiet {
         block(setup, created, &handlers, &options, http.as_ref());
     }
-    let tally = serve(rowlock, handlers, options, http, signals).await?;
+    let tally = serve(rowlock, handlers, crons, options, http, signals).await?;
     if json {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
     }
@@ -157,6 +158,7 @@ pub fn block(
 pub async fn serve(
     rowlock: Rowlock,
     handlers: Vec<(Kind, Runner)>,
+    crons: Vec<Cron>,
     options: Options,
     http: Option<Http>,
     mut signals: Signals,
@@ -173,6 +175,9 @@ pub async fn serve(
     let mut worker = Worker::new(rowlock, ()).options(options);
     for (kind, runner) in handlers {
         worker = worker.handle_kind(kind, runner);
+    }
+    for cron in crons {
+        worker = worker.cron(cron);
     }
     let stopper = Stopper::default();
     let work = worker.run_until(stopper.stop());

@@ -292,7 +292,8 @@ fn line_of(text: &str, span: Range<usize>) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The known name that looks most like an unknown one; nothing when none is known.
+pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|known| (strsim::jaro_winkler(unknown, known), known))
         .max_by(|(one, _), (other, _)| one.total_cmp(other))

@@ -1,46 +1,12 @@
-//! Calendars: when something that recurs is due. Pure: time comes in as an argument.
+//! A job that recurs, and which of its ticks get a job. Pure: time comes in as an argument.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use super::{Name, Payload};
+use super::{Calendar, Job, Name, Payload};
 use crate::error::{Error, Result};
-
-/// A pattern and the zone it is read in.
-#[derive(Debug, Clone)]
-pub struct Calendar {
-    pattern: croner::Cron,
-    zone: TimeZone,
-}
-
-impl Calendar {
-    /// Reads a pattern of five fields, and a time zone such as `Europe/Berlin`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] that names the pattern or the zone.
-    pub fn new(cron: &str, tz: &str) -> Result<Self> {
-        let pattern = cron.parse::<croner::Cron>().map_err(|why| {
-            Error::invalid(format!(
-                "{cron:?} is not a cron pattern ({why}): write it like \"*/5 * * * *\""
-            ))
-        })?;
-        let zone = TimeZone::get(tz).map_err(|_| {
-            Error::invalid(format!(
-                "{tz:?} is not a time zone that this machine knows: write it like \"Europe/Berlin\""
-            ))
-        })?;
-        Ok(Self { pattern, zone })
-    }
-
-    /// The first tick after `time`; nothing when there is none in the years to come.
-    #[must_use]
-    pub fn after(&self, time: Timestamp) -> Option<Timestamp> {
-        let from = time.to_zoned(self.zone.clone());
-        let next = self.pattern.find_next_occurrence(&from, false).ok()?;
-        Some(next.timestamp())
-    }
-}
 
 /// What becomes of ticks that nobody was there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -55,7 +21,85 @@ pub enum Missed {
     All,
 }
 
-/// A job that recurs.
+impl Missed {
+    /// The word that is shown and written in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::One => "one",
+            Self::All => "all",
+        }
+    }
+}
+
+/// A tick that is later than this was missed.
+pub const LATE: Duration = Duration::from_secs(60);
+/// The most ticks that get a job, or are counted, at once.
+pub const MOST_TICKS: usize = 1_000;
+
+/// What is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueTicks {
+    /// The ticks that get a job, by time.
+    pub ticks: Vec<Timestamp>,
+    /// How many ticks were missed, whether they get a job or not; counted no further than
+    /// [`MOST_TICKS`].
+    pub missed: usize,
+    /// The tick that comes after them.
+    pub next_at: Timestamp,
+}
+
+/// The ticks from `next_at` to `now` that get a job, and where to go on. Whoever looks next looks from
+/// there, so a clock that was put back brings no tick twice.
+#[must_use]
+pub fn due(calendar: &Calendar, next_at: Timestamp, now: Timestamp, policy: Missed) -> DueTicks {
+    // Five fields without an end always go on.
+    let after = |tick| calendar.after(tick).unwrap_or(Timestamp::MAX);
+    let late = now.saturating_sub(LATE).unwrap_or(Timestamp::MIN);
+    let mut due = DueTicks {
+        ticks: Vec::new(),
+        missed: 0,
+        next_at,
+    };
+    let mut last = None;
+    while due.next_at < late && due.missed < MOST_TICKS {
+        due.missed += 1;
+        last = Some(due.next_at);
+        if policy == Missed::All {
+            due.ticks.push(due.next_at);
+        }
+        due.next_at = after(due.next_at);
+    }
+    if policy != Missed::All {
+        if let Some(later) = calendar.last_before(late, due.next_at) {
+            last = Some(later);
+            due.next_at = after(later);
+        }
+        due.ticks.extend(last.filter(|_| policy == Missed::One));
+    }
+    while due.next_at <= now && due.ticks.len() < MOST_TICKS {
+        due.ticks.push(due.next_at);
+        due.next_at = after(due.next_at);
+    }
+    due
+}
+
+/// A job that recurs. What a process declares is written to the table of crons; from then on the table
+/// rules, and any process that works may fire it.
+///
+/// ```
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Report { of: String }
+/// # impl rowlock::Job for Report { const KIND: &'static str = "report"; }
+/// # fn main() -> rowlock::Result<()> {
+/// use rowlock::Cron;
+/// let report = Report { of: "sales".to_owned() };
+/// let nightly = Cron::of("nightly", &report, "0 3 * * *")?.tz("Europe/Berlin");
+/// # nightly.check()?; Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -94,6 +138,50 @@ impl Cron {
         }
     }
 
+    /// This very job, whenever the pattern comes, in UTC.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when a name or the payload breaks a rule.
+    pub fn of<J: Job>(name: impl Into<String>, job: &J, cron: impl Into<String>) -> Result<Self> {
+        let plain = Self::new(Name::new(name)?, Name::new(J::KIND)?, cron);
+        Ok(plain.payload(Payload::of(job)?))
+    }
+
+    /// The payload of its jobs.
+    #[must_use]
+    pub fn payload(mut self, payload: Payload) -> Self {
+        self.payload = payload;
+        self
+    }
+
+    /// Reads the pattern in another time zone, such as `Europe/Berlin`.
+    #[must_use]
+    pub fn tz(mut self, tz: impl Into<String>) -> Self {
+        self.tz = tz.into();
+        self
+    }
+
+    /// What becomes of ticks that nobody was there for.
+    #[must_use]
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// Another queue than the kind's.
+    #[must_use]
+    pub fn queue(mut self, queue: Name) -> Self {
+        self.queue = Some(queue);
+        self
+    }
+
+    /// Another priority than the kind's.
+    #[must_use]
+    pub fn priority(mut self, priority: i16) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
     /// When it is due.
     ///
     /// # Errors
@@ -101,6 +189,12 @@ impl Cron {
     pub fn calendar(&self) -> Result<Calendar> {
         Calendar::new(&self.cron, &self.tz)
             .map_err(|why| Error::invalid(format!("cron {}: {why}", self.name)))
+    }
+
+    /// The settings in which `declared` differs from this row, as "setting: row -> declared".
+    #[must_use]
+    pub fn differences(&self, declared: &Self) -> Vec<String> {
+        super::kind::differences(self, declared)
     }
 
     /// Whether the declaration keeps the rules.
@@ -111,3 +205,6 @@ impl Cron {
         self.calendar().map(|_| ())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,17 +125,22 @@ impl Kind {
     /// The settings in which `declared` differs from this row, as "setting: row -> declared".
     #[must_use]
     pub fn differences(&self, declared: &Self) -> Vec<String> {
-        let fields = |kind: &Self| serde_json::to_value(kind).unwrap_or_default();
-        let (row, declared) = (fields(self), fields(declared));
-        let Some(row) = row.as_object() else {
-            return Vec::new();
-        };
-        row.iter()
-            .filter(|(field, value)| declared.get(field) != Some(value))
-            .map(|(field, value)| {
-                let declared = declared.get(field).unwrap_or(&serde_json::Value::Null);
-                format!("{field}: {value} -> {declared}")
-            })
-            .collect()
+        differences(self, declared)
     }
+}
+
+/// The fields in which a declaration differs from a row.
+pub(crate) fn differences<T: Serialize>(row: &T, declared: &T) -> Vec<String> {
+    let fields = |of: &T| serde_json::to_value(of).unwrap_or_default();
+    let (row, declared) = (fields(row), fields(declared));
+    let Some(row) = row.as_object() else {
+        return Vec::new();
+    };
+    row.iter()
+        .filter(|(field, value)| declared.get(field) != Some(value))
+        .map(|(field, value)| {
+            let declared = declared.get(field).unwrap_or(&serde_json::Value::Null);
+            format!("{field}: {value} -> {declared}")
+        })
+        .collect()
 }

@@ -4,6 +4,7 @@
 //! arithmetic of attempts that every engine and the worker share. Nothing here can crash half-way.
 
 mod backoff;
+mod calendar;
 mod cron;
 mod kind;
 mod name;
@@ -16,7 +17,8 @@ mod token;
 mod typed;
 
 pub use backoff::Backoff;
-pub use cron::{Calendar, Cron, Missed};
+pub use calendar::Calendar;
+pub use cron::{Cron, DueTicks, LATE, MOST_TICKS, Missed, due};
 pub use kind::{Kind, Retention, UniqueUntil};
 pub use name::Name;
 #[cfg(feature = "postgres")]

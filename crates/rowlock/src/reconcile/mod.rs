@@ -15,6 +15,7 @@ mod sources;
 mod tick;
 mod turn;
 
+pub use cron::{declare_crons, fire_due, resume_cron, run_cron_now};
 pub use expire::upkeep;
 pub use pair::{Cadence, Pair, States};
 pub use tick::{stale, tick_by_hand};

@@ -180,21 +180,18 @@ impl Worker {
     pub(super) async fn cron(&self, token: Token, now: Timestamp) -> Finished {
         let fired = super::cron::fire_due(&*self.schedule, &*self.lead, token).await;
         let (due, lost) = match fired {
-            Ok(due) => (due, false),
-            Err(Error::LeaseLost) => (None, true),
+            Ok(wait) => (wait.unwrap_or(CRON_LOOK), false),
+            Err(Error::LeaseLost) => (CRON_LOOK, true),
             Err(why) => {
                 tracing::error!(%why, "crons wait");
-                (Some(clock::add(now, Duration::from_secs(1))), false)
+                (crate::SECOND, false)
             }
         };
         Finished {
             duty: Duty::Cron,
             token,
             // A cron that is declared meanwhile is seen soon.
-            due: Some(
-                due.unwrap_or(Timestamp::MAX)
-                    .min(clock::add(now, CRON_LOOK)),
-            ),
+            due: Some(clock::add(now, due.min(CRON_LOOK))),
             cursor: None,
             lost,
         }

@@ -50,8 +50,8 @@ use std::time::Duration;
 use crate::claim::QueueOrder;
 use crate::engine::Applied;
 use crate::error::{Error, Result};
-use crate::job::{Job, Kind, Name};
-use crate::reconcile::Pair;
+use crate::job::{Cron, Job, Kind, Name};
+use crate::reconcile::{self, Pair};
 use crate::settle::Outcome;
 use crate::store::Rowlock;
 use crate::verify::Ran;
@@ -146,6 +146,7 @@ pub struct Worker<S = ()> {
     rowlock: Rowlock,
     state: Arc<S>,
     kinds: Vec<Result<Kind>>,
+    crons: Vec<Cron>,
     handlers: BTreeMap<String, Arc<dyn Handler>>,
     layers: Vec<Arc<dyn Layer>>,
     pairs: Vec<Pair>,
@@ -169,6 +170,7 @@ impl<S: Send + Sync + 'static> Worker<S> {
             rowlock,
             state: Arc::new(state),
             kinds: Vec::new(),
+            crons: Vec::new(),
             handlers: BTreeMap::new(),
             layers: Vec::new(),
             pairs: Vec::new(),
@@ -227,6 +229,14 @@ impl<S: Send + Sync + 'static> Worker<S> {
         self
     }
 
+    /// Declares a job that recurs: it is written if the table of crons has none of that name, and from
+    /// then on the table rules. One that is declared no more still fires, until it is removed.
+    #[must_use]
+    pub fn cron(mut self, cron: Cron) -> Self {
+        self.crons.push(cron);
+        self
+    }
+
     /// How it works.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
@@ -277,7 +287,8 @@ impl<S: Send + Sync + 'static> Worker<S> {
                 "the kind table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
             );
         }
-        declare(&self.rowlock, &self.pairs).await?;
+        declare_pairs(&self.rowlock, &self.pairs).await?;
+        declare_crons(&self.rowlock, &self.crons).await?;
         let layers: Arc<[_]> = self.layers.into();
         let mut handlers = BTreeMap::new();
         for (name, handler) in self.handlers {
@@ -311,7 +322,7 @@ fn with_kinds_of(pairs: &[Pair], mut kinds: Vec<Kind>) -> Result<Vec<Kind>> {
 }
 
 /// Adds the pairs that the table lacks, and names those whose row differs.
-async fn declare(rowlock: &Rowlock, pairs: &[Pair]) -> Result<()> {
+async fn declare_pairs(rowlock: &Rowlock, pairs: &[Pair]) -> Result<()> {
     if pairs.is_empty() {
         return Ok(());
     }
@@ -326,6 +337,22 @@ async fn declare(rowlock: &Rowlock, pairs: &[Pair]) -> Result<()> {
         }
         for warning in pair.warnings() {
             tracing::warn!(pair = %pair.name, "{warning}");
+        }
+    }
+    Ok(())
+}
+
+/// Adds the crons that have no row yet, and warns of those whose row differs.
+async fn declare_crons(rowlock: &Rowlock, crons: &[Cron]) -> Result<()> {
+    let applied = reconcile::declare_crons(&*rowlock.schedule(), crons, false).await?;
+    for (cron, applied) in crons.iter().zip(applied) {
+        if let Applied::Changed(differences) = applied {
+            let differences = differences.join(", ");
+            tracing::warn!(
+                cron = %cron.name,
+                differences,
+                "the cron table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
+            );
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! Here is what holds for every store; [`file`] knows SQLite, [`server`] PostgreSQL.
 
+mod cron;
 mod file;
 mod server;
 
@@ -30,7 +31,7 @@ enum Of {
 }
 
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-const CODES: [(&str, Of, &str); 15] = [
+const CODES: [(&str, Of, &str); 16] = [
     ("R001", Of::File, "the file is whole"),
     ("R002", Of::All, "the schema is the one this rowlock made"),
     (
@@ -66,6 +67,7 @@ const CODES: [(&str, Of, &str); 15] = [
         "transactions are READ COMMITTED by default",
     ),
     ("R015", Of::Server, "notifications arrive"),
+    ("R016", Of::All, "every cron is declared and fires"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -194,6 +196,7 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
     found.extend(drift(setup, &declared, &store.kinds().await?));
     let switches = rowlock.schedule().switches().await?;
     found.extend(switches.iter().map(|on| left_on(setup, on)));
+    found.extend(cron::look(setup, rowlock).await?);
     let well = well(setup, &found);
     found.extend(well);
     Ok(found)
