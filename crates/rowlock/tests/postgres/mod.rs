@@ -12,6 +12,7 @@ mod late;
 mod lease;
 mod moved;
 mod network;
+mod pairs;
 pub mod pooler;
 mod ring;
 mod rivals;
@@ -76,6 +77,25 @@ cases! {
         large_payloads_keep_nothing_from_moving;
     history:
         a_day_goes_as_a_whole_and_a_reader_keeps_only_his_own;
+    pairs:
+        an_open_enqueue_of_a_key_holds_up_only_a_tick_that_wants_it,
+        a_lock_on_a_table_of_the_query_is_not_waited_for,
+        uuids_are_keys,
+        texts_are_keys_in_the_order_of_their_collation,
+        padded_texts_are_keys,
+        large_numbers_are_keys,
+        long_fractions_are_keys,
+        days_and_times_are_keys,
+        two_columns_are_a_key,
+        a_key_that_no_row_can_have_is_wanted_by_none,
+        rows_without_a_key_are_counted_by_ticks_of_any_length,
+        a_row_that_breaks_a_rule_is_named_and_the_others_get_their_jobs,
+        a_query_that_takes_too_long_is_ended_on_the_server,
+        a_walk_of_a_whole_table_is_noticed_and_the_index_helps,
+        a_role_without_rights_on_the_table_is_told_so,
+        what_is_wrong_with_a_query_is_told_in_the_servers_words,
+        a_tick_looks_for_each_key_in_the_index,
+        a_store_of_the_first_schema_is_brought_up_to_date;
 }
 
 pub fn trials() -> Vec<Trial> {

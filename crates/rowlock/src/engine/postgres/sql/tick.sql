@@ -75,23 +75,26 @@ BEGIN
         ), stamp AS MATERIALIZED (
             -- A place in the lane is taken only once the transaction has a number.
             SELECT CASE WHEN pg_current_xact_id() IS NOT NULL THEN rowlock.now() END AS now
-        ), dated AS (
-            SELECT r.*, (SELECT s.now FROM stamp AS s) + CASE WHEN $6 > 0
-                THEN ($7 + r.i * 0.6180339887498949 - floor($7 + r.i * 0.6180339887498949)) * $6 * interval '1 ms'
-                ELSE interval '0' END AS due
+        ), born AS (
+            SELECT r.*, (SELECT s.now FROM stamp AS s) AS born
             FROM needed AS r WHERE EXISTS (SELECT 1 FROM taken AS t WHERE t.id = r.id)
+        ), dated AS (
+            SELECT b.*, b.born + CASE WHEN $6 > 0
+                THEN ($7 + b.i * 0.6180339887498949 - floor($7 + b.i * 0.6180339887498949)) * $6 * interval '1 ms'
+                ELSE interval '0' END AS due
+            FROM born AS b
         ), fresh AS MATERIALIZED (
-            SELECT d.*, rowlock.place(d.due, (SELECT s.now FROM stamp AS s)) AS ready_at FROM dated AS d
+            SELECT d.*, rowlock.place(d.due, d.born) AS ready_at FROM dated AS d
         ), near AS (
             INSERT INTO rowlock.job_%s
-            SELECT f.id, f.ready_at, f.due, (SELECT s.now FROM stamp AS s), NULL, NULL, NULL, 0, $9, ($8).priority,
+            SELECT f.id, f.ready_at, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
                    $10, false, false, false, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload::json
-            FROM fresh AS f WHERE NOT $12 AND f.ready_at <= (SELECT s.now FROM stamp AS s) + interval '1 min'
+            FROM fresh AS f WHERE NOT $12 AND f.ready_at <= f.born + interval '1 min'
         ), far AS (
             INSERT INTO rowlock.aside
-            SELECT f.id, f.ready_at, f.due, (SELECT s.now FROM stamp AS s), NULL, NULL, NULL, 0, $9, ($8).priority,
+            SELECT f.id, f.ready_at, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
                    $10, false, false, $12, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload::json
-            FROM fresh AS f WHERE $12 OR f.ready_at > (SELECT s.now FROM stamp AS s) + interval '1 min'
+            FROM fresh AS f WHERE $12 OR f.ready_at > f.born + interval '1 min'
         )
         SELECT a.*, b.*, c.*, d.*, e.*,
                (SELECT w.key FROM numbered AS w WHERE w.n <= $1 AND w.key IS NOT NULL ORDER BY w.n DESC LIMIT 1) AS last_key,
@@ -108,7 +111,7 @@ BEGIN
               FROM checked AS c WHERE c.problem IS NULL) AS c,
              (SELECT count(*) AS tried FROM needed) AS d,
              (SELECT count(*) AS made, count(*) FILTER (WHERE NOT f.known) AS made_unknown,
-                     min(f.ready_at) AS earliest, (SELECT s.now FROM stamp AS s WHERE count(*) > 0) AS at
+                     min(f.ready_at) AS earliest, max(f.born) AS at
               FROM fresh AS f) AS e
         $tick$, wanted, CASE WHEN lines IS NULL THEN 'row_to_json(l.q)::text' ELSE 'l.q' END,
         (SELECT last_value % 8 FROM rowlock.ring))
@@ -123,7 +126,7 @@ BEGIN
     last_key := did.last_key;
     -- Without a key there is nothing to go on after.
     more := did.more AND did.last_key IS NOT NULL;
-    sample := did.sample;
+    sample := CASE WHEN dry AND NOT refused THEN did.sample ELSE '{}' END;
     broken := did.broken;
     rejected := CASE WHEN refused THEN did.wanting ELSE 0 END;
     enqueued := CASE WHEN dry AND NOT refused THEN did.wanting ELSE did.made END;
