@@ -4,6 +4,7 @@ mod complete;
 mod golden;
 pub mod home;
 mod own_file;
+mod pairs;
 mod schema;
 
 use libtest_mimic::Trial;
@@ -68,6 +69,54 @@ pub fn trials() -> Vec<Trial> {
         plain(
             "sqlite_schema::bytes_that_are_no_database_are_refused",
             schema::bytes_that_are_no_database_are_refused,
+        ),
+        plain(
+            "sqlite_pairs::a_query_that_takes_too_long_is_stopped_and_holds_nobody_up",
+            pairs::a_query_that_takes_too_long_is_stopped_and_holds_nobody_up,
+        ),
+        plain(
+            "sqlite_pairs::a_query_that_nobody_waits_for_any_more_is_stopped",
+            pairs::a_query_that_nobody_waits_for_any_more_is_stopped,
+        ),
+        plain(
+            "sqlite_pairs::what_json_can_not_hold_is_told_with_the_remedy",
+            pairs::what_json_can_not_hold_is_told_with_the_remedy,
+        ),
+        plain(
+            "sqlite_pairs::a_row_that_breaks_a_rule_is_named_and_the_others_get_their_jobs",
+            pairs::a_row_that_breaks_a_rule_is_named_and_the_others_get_their_jobs,
+        ),
+        plain(
+            "sqlite_pairs::the_words_of_the_database_are_handed_on",
+            pairs::the_words_of_the_database_are_handed_on,
+        ),
+        plain(
+            "sqlite_pairs::rows_without_a_key_stop_no_batch",
+            pairs::rows_without_a_key_stop_no_batch,
+        ),
+        plain(
+            "sqlite_pairs::a_batch_of_several_transactions_is_counted_as_one",
+            pairs::a_batch_of_several_transactions_is_counted_as_one,
+        ),
+        plain(
+            "sqlite_pairs::an_enqueue_by_sql_that_a_switch_refuses_is_counted_once",
+            pairs::an_enqueue_by_sql_that_a_switch_refuses_is_counted_once,
+        ),
+        plain(
+            "sqlite_pairs::rows_of_another_file_need_no_tables_of_ours",
+            pairs::rows_of_another_file_need_no_tables_of_ours,
+        ),
+        plain(
+            "sqlite_pairs::a_post_is_read_without_a_write",
+            pairs::a_post_is_read_without_a_write,
+        ),
+        plain(
+            "sqlite_pairs::the_remedy_makes_the_remark_go_away",
+            pairs::the_remedy_makes_the_remark_go_away,
+        ),
+        plain(
+            "sqlite_pairs::states_that_nobody_claims_are_counted",
+            pairs::states_that_nobody_claims_are_counted,
         ),
     ]
 }

@@ -1,3 +1,17 @@
+CREATE TABLE rowlock_cron (
+    name     TEXT    NOT NULL PRIMARY KEY,
+    declared TEXT    NOT NULL CHECK (json_valid(declared)),
+    paused   INTEGER NOT NULL DEFAULT 0,
+    next_at  INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE rowlock_cron_tick (
+    name   TEXT    NOT NULL,
+    tick   INTEGER NOT NULL,
+    job_id INTEGER,
+    PRIMARY KEY (name, tick)
+) WITHOUT ROWID;
+
 CREATE VIEW rowlock_enqueue AS
 SELECT kind, payload, queue, priority, scheduled_at, max_attempts, unique_key, unique_until, tags
 FROM rowlock_job
@@ -101,6 +115,21 @@ CREATE TRIGGER rowlock_enqueue_stages INSTEAD OF INSERT ON rowlock_enqueue BEGIN
     WHERE NOT coalesce(s.switch = 'reject' AND coalesce(s.switch_until > s.now, 1), 0)
       AND NOT coalesce(q.switch = 'reject' AND coalesce(q.switch_until > s.now, 1), 0)
     ON CONFLICT (kind, unique_key) WHERE key_held = 1 DO NOTHING;
+
+    -- The kind's switch refuses first: one refusal is counted once.
+    UPDATE rowlock_queue SET switch_rejected = switch_rejected + 1
+    WHERE queue = coalesce(NEW.queue, (SELECT k.queue FROM rowlock_kind AS k WHERE k.kind = NEW.kind), 'default')
+      AND switch = 'reject'
+      AND coalesce(switch_until > CAST(strftime('%s', 'now') AS INTEGER) * 1000
+              + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER), 1)
+      AND NOT EXISTS (
+          SELECT 1 FROM rowlock_kind AS k WHERE k.kind = NEW.kind AND k.switch = 'reject'
+          AND coalesce(k.switch_until > CAST(strftime('%s', 'now') AS INTEGER) * 1000
+              + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER), 1));
+    UPDATE rowlock_kind SET switch_rejected = switch_rejected + 1
+    WHERE kind = NEW.kind AND switch = 'reject'
+      AND coalesce(switch_until > CAST(strftime('%s', 'now') AS INTEGER) * 1000
+              + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER), 1);
 END;
 
 CREATE TABLE rowlock_history (
@@ -206,7 +235,7 @@ CREATE TABLE rowlock_kind (
     switch_reason     TEXT,
     switch_by         TEXT,
     switch_until      INTEGER CHECK (typeof(switch_until) IN ('integer', 'null'))
-) WITHOUT ROWID;
+, switch_rejected INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 
 CREATE INDEX rowlock_kind_switched ON rowlock_kind (kind, switch, switch_until) WHERE switch IS NOT NULL;
 
@@ -217,6 +246,53 @@ CREATE TABLE rowlock_migration (
     applied_at INTEGER NOT NULL
 );
 
+CREATE TABLE rowlock_pair (
+    name          TEXT    NOT NULL PRIMARY KEY,
+    kind          TEXT    NOT NULL,
+    declared      TEXT    NOT NULL CHECK (json_valid(declared)),
+    hold_back_ms  INTEGER NOT NULL,
+    declared_at   INTEGER NOT NULL,
+    ineffective   INTEGER NOT NULL DEFAULT 0,
+    -- [[state, rows], ...] that nobody claims
+    uncovered     TEXT    NOT NULL DEFAULT '[]' CHECK (json_valid(uncovered)),
+    switch        TEXT    CHECK (switch = 'pause'),
+    switch_reason TEXT,
+    switch_by     TEXT,
+    switch_until  INTEGER CHECK (typeof(switch_until) IN ('integer', 'null'))
+) WITHOUT ROWID;
+
+CREATE TABLE rowlock_pair_key (
+    pair       TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    reason     TEXT    NOT NULL CHECK (reason IN ('failed', 'cancelled', 'done', 'ineffective')),
+    -- NULL: until it is lifted
+    not_before INTEGER,
+    n          INTEGER NOT NULL,
+    PRIMARY KEY (pair, key)
+) WITHOUT ROWID;
+
+CREATE INDEX rowlock_pair_kind ON rowlock_pair (kind);
+
+CREATE TABLE rowlock_post (
+    duty            TEXT    NOT NULL CHECK (duty IN ('pair', 'cron')),
+    name            TEXT    NOT NULL,
+    shard           INTEGER NOT NULL,
+    token           INTEGER,
+    beat            INTEGER NOT NULL DEFAULT 0,
+    holder          TEXT,
+    -- Where a tick that overran goes on.
+    cursor          TEXT,
+    due_at          INTEGER,
+    last_success    INTEGER,
+    last_took_ms    INTEGER NOT NULL DEFAULT 0,
+    last_found      INTEGER NOT NULL DEFAULT 0,
+    last_enqueued   INTEGER NOT NULL DEFAULT 0,
+    lost            INTEGER NOT NULL DEFAULT 0,
+    ticks           INTEGER NOT NULL DEFAULT 0,
+    error           TEXT,
+    PRIMARY KEY (duty, name, shard)
+) WITHOUT ROWID;
+
 CREATE TABLE rowlock_queue (
     queue         TEXT NOT NULL PRIMARY KEY CHECK (length(queue) BETWEEN 1 AND 63
                   AND queue NOT GLOB '[.:-]*' AND queue NOT GLOB '*[^A-Za-z0-9_.:-]*'),
@@ -224,7 +300,7 @@ CREATE TABLE rowlock_queue (
     switch_reason TEXT,
     switch_by     TEXT,
     switch_until  INTEGER CHECK (typeof(switch_until) IN ('integer', 'null'))
-) WITHOUT ROWID;
+, switch_rejected INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 
 CREATE TABLE rowlock_tally (
     expiry_day INTEGER NOT NULL,
