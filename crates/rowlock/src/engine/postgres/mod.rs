@@ -54,7 +54,6 @@ pub use migrate::{
     LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, migrations, schema_version,
 };
 pub use roles::{Role, Roles, grant_roles, roles_sql};
-pub use schedule::source;
 pub use shared::InSchema;
 pub use source::source;
 

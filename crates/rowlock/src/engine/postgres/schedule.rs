@@ -113,7 +113,3 @@ impl Lead for Postgres {
         Arc::clone(&self.tables) as Arc<dyn Source>
     }
 }
-
-pub fn source(_url: &str) -> Result<Arc<dyn Source>> {
-    later()
-}
