@@ -95,7 +95,7 @@ impl Bounded {
             return done;
         }
         drop(stop);
-        answer.await.or_else(|_| Err(timed_out(limit)))
+        answer.await.map_err(|_| timed_out(limit))
     }
 }
 
