@@ -4,3 +4,8 @@
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 pub struct RustGuide;
+
+/// The guide to pairs: the same.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/pairs.md")]
+pub struct PairGuide;

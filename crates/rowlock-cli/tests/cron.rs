@@ -178,3 +178,27 @@ fn a_worker_adds_its_crons_and_changes_none() {
     );
     assert_eq!(rows(&place)[0]["cron"], "0 3 * * *");
 }
+
+#[test]
+fn a_worker_fires_what_is_due_and_makes_up_for_what_was_missed() {
+    let yearly = NIGHTLY.replace("0 3 * * *", "0 0 1 1 *") + "missed = \"one\"\n";
+    let place = applied(&[ECHO, &yearly]);
+    let file = rusqlite::Connection::open(place.path("rowlock.db")).unwrap();
+    let missed = "UPDATE rowlock_cron SET next_at = (unixepoch() - 600) * 1000";
+    assert_eq!(file.execute(missed, []).unwrap(), 1);
+    let mut worker = place.start(&["work", "-v"]);
+    worker.line_with("ticks were missed");
+    worker.line_with("settled job=1");
+    worker.signal("TERM");
+    let (code, _) = worker.wait();
+    assert_eq!(code, Some(0));
+    let row = rows(&place).remove(0);
+    assert_eq!(row["last_job"], 1);
+    assert!(
+        row["next_at"].as_str().unwrap() > row["last_tick"].as_str().unwrap(),
+        "{row}"
+    );
+    assert_eq!(place.jobs(), 1);
+    place.ok(&["verify"]);
+    place.ok(&["doctor"]);
+}

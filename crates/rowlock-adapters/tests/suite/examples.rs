@@ -49,8 +49,10 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// `example NAME`: is the example.
-pub fn act(name: Option<&str>) -> ExitCode {
-    let ended = match name {
+pub fn act(arguments: &[String]) -> ExitCode {
+    let mut words = arguments.iter().map(String::as_str);
+    let ended = match words.next() {
+        Some("databases") => return crate::databases::act(words.next()),
         Some("sqlx") => through_sqlx::main(),
         Some("diesel") => through_diesel::main(),
         Some("rusqlite") => through_rusqlite::main(),

@@ -10,6 +10,7 @@
 
 mod complete;
 mod crash;
+mod databases;
 mod driver;
 mod examples;
 mod file;
@@ -83,13 +84,14 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("victim") => return crash::victim(&arguments.collect::<Vec<_>>()),
-        Some("example") => return examples::act(arguments.next().as_deref()),
+        Some("example") => return examples::act(&arguments.collect::<Vec<_>>()),
         _ => {}
     }
     let mut trials = trials();
     trials.extend(own::trials());
     trials.extend(postgres::all());
     trials.extend(examples::trials());
+    trials.extend(databases::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use rowlock::clock::Clock;
 use rowlock::engine::Filter;
-use rowlock::job::Backoff;
 use rowlock::run::{Options, Stopper, Tally};
 use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{Context, JobState, MINUTE, Outcome, Pair, Worker};
@@ -64,11 +63,7 @@ fn creates(world: &World, site: &Site, book: &Arc<Book>) -> Worker {
 }
 
 fn handles(site: &Site, run: impl Fn(i64) -> Outcome + Send + Sync + 'static) -> Worker {
-    let mut kind = kind_of("create");
-    kind.backoff = Backoff::Fixed {
-        base: Duration::ZERO,
-        jitter: 0.0,
-    };
+    let kind = kind_of("create");
     let run = Arc::new(run);
     Worker::new(site.rowlock.clone(), ()).handle_kind(kind, move |cx: Context| {
         let run = Arc::clone(&run);

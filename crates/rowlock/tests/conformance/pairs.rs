@@ -6,7 +6,7 @@ use rowlock::engine::{
     Batch, Duty, Filter, From, HeldBack, Leading, PairRow, Post, Take, TickEnd, Ticked,
 };
 use rowlock::error::{Error, Result};
-use rowlock::job::Token;
+use rowlock::job::{Backoff, Token};
 use rowlock::reconcile::tick_by_hand;
 use rowlock::settle::Verdict;
 use rowlock::switch::{Mode, Setting, Target};
@@ -47,6 +47,10 @@ pub fn insert_at(home: &dyn Home, from: i64, to: i64) {
 pub fn kind_of(text: &str) -> Kind {
     let mut kind = Kind::new(text).unwrap();
     kind.key = vec![name("id")];
+    kind.backoff = Backoff::Fixed {
+        base: Duration::ZERO,
+        jitter: 0.0,
+    };
     kind
 }
 

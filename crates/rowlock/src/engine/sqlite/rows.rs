@@ -223,7 +223,9 @@ fn shard(key: &str, shards: u64) -> u64 {
     let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    (hash >> 32) % shards
+    // Keys that differ in their last digits only must not end up side by side.
+    let mixed = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (mixed >> 33) % shards
 }
 
 /// Writes the key as jobs have it; whether no part of it is missing.
