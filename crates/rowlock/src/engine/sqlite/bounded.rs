@@ -1,20 +1,17 @@
 //! Users' queries: on a thread and a connection of their own, and not for longer than they may take.
 
-use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, InterruptHandle};
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::connect::OpenFile;
+use super::connect::{self, OpenFile};
 use super::desk::{Desk, Lane, Next};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-
-/// How often a statement is told to stop until it does. One that hasn't begun yet doesn't hear it.
-const AGAIN: Duration = Duration::from_millis(10);
 
 /// What opens the file, when somebody asks for the first time and after the file was replaced.
 pub(super) type Open = Box<dyn Fn() -> Result<(Connection, OpenFile)> + Send>;
@@ -23,39 +20,42 @@ pub(super) type Open = Box<dyn Fn() -> Result<(Connection, OpenFile)> + Send>;
 pub(super) struct Bounded {
     desk: Desk,
     clock: Clock,
-    current: Arc<Mutex<Current>>,
+    current: Current,
 }
 
-/// What runs now, and how it is stopped.
-#[derive(Default)]
-struct Current {
-    interrupt: Option<InterruptHandle>,
-    ticket: Option<Arc<()>>,
+/// Whether what runs now is to stop. SQLite asks for it every few steps, so that a statement that
+/// has not begun yet hears it too.
+#[derive(Clone, Default)]
+struct Current(Arc<Mutex<Arc<AtomicBool>>>);
+
+impl Current {
+    fn begin(&self, stop: &Arc<AtomicBool>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(stop);
+    }
+
+    fn stops(&self) -> bool {
+        let current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        current.load(Ordering::Relaxed)
+    }
 }
 
 impl Bounded {
     pub(super) fn start(name: &'static str, clock: Clock, open: Open) -> Result<Self> {
-        let current = Arc::<Mutex<Current>>::default();
-        let theirs = Arc::clone(&current);
+        let current = Current::default();
+        let theirs = current.clone();
         let desk = Desk::start(name, move |inbox| {
             let mut opened: Option<(Connection, OpenFile)> = None;
             while let Next::Group(group) = inbox.next(None) {
                 for mut errand in group {
-                    if opened
-                        .as_ref()
-                        .is_some_and(|(_, file)| file.check().is_err())
-                    {
+                    let gone = |file: &OpenFile| file.check().is_err();
+                    if opened.as_ref().is_some_and(|(_, file)| gone(file)) {
                         opened = None;
                     }
                     let ready = match opened.take() {
                         Some(ready) => Ok(ready),
-                        None => open(),
+                        None => open().and_then(|ready| stoppable(ready, &theirs)),
                     };
-                    let outcome = ready.and_then(|ready| {
-                        let (on, _) = opened.insert(ready);
-                        lock(&theirs).interrupt = Some(on.get_interrupt_handle());
-                        errand.run(on)
-                    });
+                    let outcome = ready.and_then(|ready| errand.run(&opened.insert(ready).0));
                     errand.answer(outcome);
                 }
             }
@@ -73,22 +73,17 @@ impl Bounded {
         limit: Duration,
         mut work: impl FnMut(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let ticket = Arc::new(());
-        let stop = Stop {
-            current: Arc::clone(&self.current),
-            ticket: Arc::clone(&ticket),
-        };
+        let stop = Stop(Arc::default());
         let (begins, begun) = oneshot::channel();
-        let (mut begins, current) = (Some(begins), Arc::clone(&self.current));
+        let (mut begins, current, theirs) =
+            (Some(begins), self.current.clone(), Arc::clone(&stop.0));
         let work = move |on: &Connection| {
-            // Whoever asked has gone away.
+            current.begin(&theirs);
+            // Whoever asked may have gone away.
             if begins.take().is_none_or(|begins| begins.send(()).is_err()) {
                 return Err(timed_out(limit));
             }
-            lock(&current).ticket = Some(Arc::clone(&ticket));
-            let done = work(on);
-            lock(&current).ticket = None;
-            done
+            work(on)
         };
         let mut answer = pin!(self.desk.ask(Lane::Work, 1, false, work));
         tokio::select! {
@@ -99,47 +94,27 @@ impl Bounded {
         if let Some(done) = self.clock.timeout(limit, &mut answer).await {
             return done;
         }
-        let done = stop.until(answer).await;
-        done.or_else(|_| Err(timed_out(limit)))
+        drop(stop);
+        answer.await.map_err(|_| timed_out(limit))
     }
 }
 
-/// Stops one piece of work and no other, also when nobody waits for its answer any more.
-struct Stop {
-    current: Arc<Mutex<Current>>,
-    ticket: Arc<()>,
+fn stoppable(
+    (mut connection, file): (Connection, OpenFile),
+    current: &Current,
+) -> Result<(Connection, OpenFile)> {
+    let current = current.clone();
+    connect::stop_when(&mut connection, move || current.stops())?;
+    Ok((connection, file))
 }
 
-impl Stop {
-    fn now(&self) {
-        let current = lock(&self.current);
-        let ours = |running: &Arc<()>| Arc::ptr_eq(running, &self.ticket);
-        if current.ticket.as_ref().is_some_and(ours)
-            && let Some(interrupt) = &current.interrupt
-        {
-            interrupt.interrupt();
-        }
-    }
-
-    async fn until<T>(&self, answer: impl Future<Output = T> + Unpin) -> T {
-        let mut answer = answer;
-        loop {
-            self.now();
-            if let Some(done) = Clock::system().timeout(AGAIN, &mut answer).await {
-                return done;
-            }
-        }
-    }
-}
+/// Stops one piece of work and no other, once nobody waits for its answer any more.
+struct Stop(Arc<AtomicBool>);
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        self.now();
+        self.0.store(true, Ordering::Relaxed);
     }
-}
-
-fn lock(current: &Mutex<Current>) -> MutexGuard<'_, Current> {
-    current.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn timed_out(limit: Duration) -> Error {

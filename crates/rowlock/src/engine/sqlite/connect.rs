@@ -167,6 +167,19 @@ pub(super) fn never_write(connection: &Connection) -> Result<()> {
         .map_err(|why| map(why, "opening the database"))
 }
 
+/// How many of its steps SQLite takes between two looks at whether to stop.
+const STEPS: std::ffi::c_int = 1_000;
+
+/// Interrupts whatever runs on this connection while `stops` says so.
+pub(super) fn stop_when(
+    connection: &mut Connection,
+    stops: impl FnMut() -> bool + Send + 'static,
+) -> Result<()> {
+    connection
+        .progress_handler(STEPS, Some(stops))
+        .map_err(|why| map(why, "opening the database"))
+}
+
 /// The newer drivers of our range want the connection for themselves here.
 fn be_patient(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_lock))

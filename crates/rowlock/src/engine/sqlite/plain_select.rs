@@ -38,8 +38,8 @@ const KEYWORDS: [&str; 12] = [
 
 /// Whether a name would be read as something else.
 pub(super) fn is_keyword(name: &str) -> bool {
-    let is = |word: &&str| word.eq_ignore_ascii_case(name);
-    KEYWORDS.iter().chain(&MORE).any(|word| is(word))
+    let mut words = KEYWORDS.iter().chain(&MORE);
+    words.any(|word| word.eq_ignore_ascii_case(name))
 }
 
 /// Whether a word is in the text, outside of strings and comments.
