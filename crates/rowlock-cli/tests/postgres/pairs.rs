@@ -206,4 +206,9 @@ fn rows_of_another_database_get_their_jobs_and_its_password_is_not_kept() {
     assert_eq!(store.session().value(kept), "0");
     let doctor = store.run(&["doctor"]);
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    store.place.write("rowlock.toml", "");
+    let refused = store.run(&["reconcile", "run"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--config"), "{refused:?}");
+    assert_eq!(store.run(&["reconcile", "list"]).code, Some(0));
 }

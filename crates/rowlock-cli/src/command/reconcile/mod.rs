@@ -16,7 +16,7 @@ use rowlock::{Error, Name, Pair, Rowlock};
 
 use crate::cli::Reconcile;
 use crate::exit;
-use crate::open::Setup;
+use crate::open::{Setup, is_postgres};
 
 pub async fn run(setup: &Setup, what: Reconcile, json: bool) -> Result<u8> {
     match what {
@@ -71,15 +71,27 @@ async fn the_one(setup: &Setup, rowlock: &Rowlock, name: &Name) -> Result<PairRo
         .ok_or_else(|| Error::NotFound(format!("pair {name}")).into())
 }
 
-/// The stored pair. Where its rows are is in the configuration: the store keeps no password.
+/// The stored pair. Where its rows are is in the configuration: the store keeps no login.
 fn with_source(setup: &Setup, mut pair: Pair) -> Result<Pair> {
-    if pair.source.is_some() {
-        let ours = setup.pairs()?.into_iter();
-        let mut same = ours.filter(|ours| ours.name == pair.name);
-        if let Some(source) = same.find_map(|ours| ours.source) {
-            pair.source = Some(source);
+    let Some(stored) = pair.source.take() else {
+        return Ok(pair);
+    };
+    let ours = setup.pairs()?.into_iter();
+    let mut same = ours.filter(|ours| ours.name == pair.name);
+    pair.source = match same.find_map(|ours| ours.source) {
+        Some(source) => Some(source),
+        None if is_postgres(&stored) => {
+            return Err(exit::with(
+                exit::USAGE,
+                format!(
+                    "pair {} reads {stored}, which is stored without its login: name the configuration \
+                     that declares the pair with --config",
+                    pair.name
+                ),
+            ));
         }
-    }
+        None => Some(stored),
+    };
     Ok(pair)
 }
 
