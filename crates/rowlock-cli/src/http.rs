@@ -15,9 +15,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rowlock::engine::PairRow;
 use rowlock::run::Pulse;
-use rowlock::{Rowlock, event};
+use rowlock::{Error, Rowlock, event, reconcile};
 use tokio::net::TcpListener;
+
+use crate::show;
 
 /// How long a request waits for the store.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -36,6 +39,7 @@ struct Worker {
     pulse: Pulse,
     recorder: PrometheusHandle,
     queues: Mutex<event::Queues>,
+    pairs: Mutex<event::Pairs>,
 }
 
 impl Http {
@@ -84,6 +88,7 @@ impl Http {
             pulse,
             recorder: self.recorder,
             queues: Mutex::default(),
+            pairs: Mutex::default(),
         });
         let routes = Router::new()
             .route("/livez", get(async || "ok\n"))
@@ -110,7 +115,7 @@ impl Http {
     }
 }
 
-/// Ready means: others see this worker, and it sees the store.
+/// Ready means: others see this worker, it sees the store, and no pair is overdue.
 async fn ready(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
     match worker.check().await {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
@@ -125,27 +130,53 @@ impl Worker {
     async fn check(&self) -> Result<(), String> {
         let clock = self.rowlock.clock();
         self.pulse.check(clock)?;
-        let read = self.rowlock.operate().workers();
-        match clock.timeout(PATIENCE, read).await {
-            Some(Ok(_)) => Ok(()),
-            Some(Err(why)) => Err(why.to_string()),
-            None => Err(format!("the store didn't answer for {PATIENCE:?}")),
+        let schedule = self.rowlock.schedule();
+        let read = async {
+            self.rowlock.operate().workers().await?;
+            schedule.pairs().await
+        };
+        let rows = match clock.timeout(PATIENCE, read).await {
+            Some(Ok(rows)) => rows,
+            Some(Err(why)) => return Err(why.to_string()),
+            None => return Err(format!("the store didn't answer for {PATIENCE:?}")),
+        };
+        let overdue = rows.iter().filter(|row| row.switch.is_none());
+        let overdue: Vec<String> = overdue.filter_map(overdue_by).collect();
+        match overdue.is_empty() {
+            true => Ok(()),
+            false => Err(overdue.join("; ")),
         }
     }
 }
 
+/// Why rows of a pair may wait unseen. The words of its error may be from a row: they aren't served.
+fn overdue_by(row: &PairRow) -> Option<String> {
+    let late = show::span(reconcile::stale(row)?);
+    Some(format!("pair {} is overdue by {late}", row.pair.name))
+}
+
 async fn numbers(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
-    let read = worker.rowlock.operate().stats();
-    let stats = match worker.rowlock.clock().timeout(PATIENCE, read).await {
-        Some(Ok(stats)) => Some(stats),
+    let schedule = worker.rowlock.schedule();
+    let read = async {
+        let stats = worker.rowlock.operate().stats().await?;
+        let pairs = schedule.pairs().await?;
+        Ok::<_, Error>((stats, pairs, schedule.switches().await?))
+    };
+    let found = match worker.rowlock.clock().timeout(PATIENCE, read).await {
+        Some(Ok(found)) => Some(found),
         Some(Err(why)) => {
-            tracing::warn!(%why, "can't count the queues for a scrape");
+            tracing::warn!(%why, "can't count for a scrape");
             None
         }
         None => None,
     };
     let mut queues = worker.queues.lock().unwrap_or_else(PoisonError::into_inner);
-    queues.set(stats.as_ref());
+    queues.set(found.as_ref().map(|(stats, _, _)| stats));
+    if let Some((_, pairs, switches)) = &found {
+        let mut gauges = worker.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        gauges.set(pairs);
+        event::switches(switches);
+    }
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, worker.recorder.render())
 }

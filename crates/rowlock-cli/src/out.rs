@@ -80,6 +80,12 @@ pub fn error(text: &str) {
     say("ERROR", "error: ", text);
 }
 
+/// Asks something of whoever sits at the terminal.
+pub fn ask(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+}
+
 fn say(level: &str, prefix: &str, text: &str) {
     let line = match AS_JSON.get() {
         None => format!("{prefix}{text}"),

@@ -66,7 +66,7 @@ fn a_store_that_is_well_has_no_findings() {
     let place = well();
     let (exit, found) = doctor(&place, &[]);
     assert_eq!(exit, Some(0));
-    assert_eq!(found.len(), 9);
+    assert_eq!(found.len(), 15);
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
     let text = place.ok(&["doctor"]);
     assert!(
@@ -240,18 +240,85 @@ fn pauses_and_switches_that_were_left_on_are_found() {
     place.ok(&["queue", "pause", "mail", "--reason", "provider is down"]);
     let (level, what, remedy) = only(&place, "R008", &[]);
     assert_eq!(level, "warn");
-    assert_eq!(what, "queue mail is set to pause: provider is down");
-    assert_eq!(remedy, "rowlock queue resume mail");
+    assert_eq!(what, "queue:mail is set to pause: provider is down");
+    assert_eq!(remedy, "rowlock switch clear queue:mail");
     mend(&place, &remedy);
-    let file = open(&place);
-    file.execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 4102444800000")
-        .unwrap();
+    let hold = [
+        "switch",
+        "set",
+        "kind:echo",
+        "hold",
+        "--reason",
+        "x",
+        "--until",
+    ];
+    place.ok(&[&hold[..], &["2100-01-01T00:00:00Z"]].concat());
     let (_, what, remedy) = only(&place, "R008", &[]);
-    assert_eq!(what, "kind echo is set to hold until 2100-01-01T00:00:00Z");
-    let statement = remedy.split('"').nth(1).unwrap();
-    file.execute_batch(statement).unwrap();
-    assert_eq!(doctor(&place, &[]).0, Some(0));
-    file.execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 1")
+    assert_eq!(
+        what,
+        "kind:echo is set to hold until 2100-01-01T00:00:00Z: x"
+    );
+    mend(&place, &remedy);
+    open(&place)
+        .execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 1")
         .unwrap();
     assert_eq!(doctor(&place, &[]).0, Some(0));
+}
+
+const NIGHTLY: &str = "[[cron]]\nname = \"nightly\"\nkind = \"echo\"\ncron = \"0 3 * * *\"\n";
+
+#[test]
+fn a_cron_that_is_not_as_declared_is_found() {
+    let place = well();
+    place.write("rowlock.toml", [ECHO, NIGHTLY].concat());
+    let (level, what, remedy) = only(&place, "R016", &[]);
+    assert_eq!(
+        (level.as_str(), what.as_str()),
+        ("warn", "cron nightly: has no row yet")
+    );
+    mend(&place, &remedy);
+    place.write(
+        "rowlock.toml",
+        [ECHO, &NIGHTLY.replace("0 3", "0 4")].concat(),
+    );
+    let (_, what, remedy) = only(&place, "R016", &[]);
+    assert_eq!(what, "cron nightly: cron: \"0 3 * * *\" -> \"0 4 * * *\"");
+    mend(&place, &remedy);
+    place.write("rowlock.toml", ECHO);
+    let (level, what, remedy) = only(&place, "R016", &[]);
+    assert_eq!(
+        (level.as_str(), what.as_str()),
+        ("warn", "cron nightly is not in rowlock.toml")
+    );
+    assert_eq!(remedy, "rowlock cron remove nightly");
+    // Without a file there is nothing to compare it with.
+    let moved = place.path("elsewhere.toml");
+    std::fs::rename(place.path("rowlock.toml"), moved).unwrap();
+    assert_eq!(doctor(&place, &[]).0, Some(0));
+    mend(&place, &remedy);
+}
+
+#[test]
+fn a_cron_that_nobody_fires_is_found() {
+    let place = Place::with_config(&[ECHO, NIGHTLY].concat());
+    place.ok(&["apply"]);
+    let late = "UPDATE rowlock_cron SET next_at = (unixepoch() - 600) * 1000";
+    assert_eq!(open(&place).execute(late, []).unwrap(), 1);
+    let (level, what, remedy) = only(&place, "R016", &[]);
+    assert_eq!(level, "warn");
+    assert!(
+        what.starts_with("cron nightly has been due for 10 m"),
+        "{what}"
+    );
+    assert!(what.ends_with(": no worker fires it"), "{what}");
+    assert_eq!(remedy, "rowlock work");
+    place.ok(&["cron", "pause", "nightly"]);
+    let (exit, found) = doctor(&place, &[]);
+    assert_eq!(exit, Some(0));
+    let paused = found.iter().find(|each| each["code"] == "R016").unwrap();
+    assert_eq!(
+        (&paused["level"], &paused["what"]),
+        (&"info".into(), &"cron nightly is paused".into())
+    );
+    mend(&place, paused["remedy"].as_str().unwrap());
 }

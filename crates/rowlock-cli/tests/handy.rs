@@ -24,7 +24,10 @@ fn completions_are_what_the_shell_understands() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.ends_with("\ndoctor\n"), "{finished:?}");
     for shell in ["zsh", "fish", "elvish", "powershell"] {
-        assert!(place.ok(&["completions", shell]).contains("doctor"));
+        let script = place.ok(&["completions", shell]);
+        for word in ["doctor", "reconcile", "drill", "lose-jobs"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
     assert_eq!(place.run(&["completions", "tcsh"]).code, Some(2));
 }
@@ -41,6 +44,8 @@ fn the_manual_has_a_page_for_every_verb() {
         "rowlock-work",
         "rowlock-job-show",
         "rowlock-doctor",
+        "rowlock-switch-set",
+        "rowlock-reconcile-drill",
     ] {
         let text = std::fs::read_to_string(place.path(&format!("a/man1/{name}.1")));
         assert!(text.unwrap().contains(".SH NAME"), "{name}");

@@ -14,9 +14,13 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use place::Place;
-use rowlock_testbed::{Process, repository};
+use rowlock_testbed::{Process, repository, until};
 
 const KINDS: &str = "[handlers.echo]\nbuiltin = \"echo\"\n[handlers.flaky]\nbuiltin = \"flaky\"\n";
+
+/// A pair beside them.
+const PAIR: &str = "[[pair]]\nkind = \"make\"\nevery = \"1h\"\nkey = [\"id\"]\n\
+                    query = \"SELECT id FROM things\"\nqueue = \"made\"\n";
 
 /// Where the start block says that it listens.
 fn address(process: &mut Process) -> String {
@@ -54,6 +58,18 @@ fn worker(place: &Place) -> (Process, String) {
     for _ in 0..2 {
         worker.line_with("settled job=");
     }
+    (worker, address)
+}
+
+/// The same beside a pair, which has found its one row.
+fn worker_with_pair(place: &Place) -> (Process, String) {
+    place.ok(&["migrate", "up"]);
+    place.sql("CREATE TABLE things (id INTEGER PRIMARY KEY); INSERT INTO things VALUES (7)");
+    let (worker, address) = worker(place);
+    until("a tick", || {
+        let (_, text) = get(&address, "/metrics");
+        text.contains("rowlock_pair_ticks_total{").then_some(())
+    });
     (worker, address)
 }
 
@@ -104,8 +120,10 @@ fn a_worker_is_not_ready_when_its_file_is_moved_away() {
 
 #[test]
 fn what_is_exported_is_what_the_table_and_the_page_list() {
-    let place = Place::with_config(KINDS);
-    let (_worker, address) = worker(&place);
+    let place = Place::with_config(&format!("{KINDS}{PAIR}"));
+    let (_worker, address) = worker_with_pair(&place);
+    place.ok(&["switch", "set", "kind:make", "reject", "--reason", "x"]);
+    place.ok(&["enqueue", "make", r#"{"id":8}"#]);
     let (status, text) = get(&address, "/metrics");
     assert_eq!(status, 200);
     let words = |line: &str| -> Option<(String, String)> {
@@ -117,7 +135,10 @@ fn what_is_exported_is_what_the_table_and_the_page_list() {
         .iter()
         .map(|each| (each.name.to_owned(), each.of.as_str().to_owned()))
         .collect();
-    assert_eq!(exported, table, "{text}");
+    // Crons are counted when they fire.
+    let mut steady = table.clone();
+    steady.retain(|name, _| !name.starts_with("rowlock_cron_"));
+    assert_eq!(exported, steady, "{text}");
     let page = std::fs::read_to_string(repository().join("docs/metrics.md")).unwrap();
     let named = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let named: Vec<_> = named.filter_map(|rest| rest.split('`').next()).collect();
@@ -137,9 +158,37 @@ fn what_is_exported_is_what_the_table_and_the_page_list() {
         "rowlock_queue_jobs{queue=\"default\",state=\"retrying\"} 1",
         "rowlock_queue_oldest_seconds{queue=\"default\"} 0",
         "rowlock_store_up 1",
+        "rowlock_pair_found{pair=\"make\"} 1",
+        "rowlock_pair_held_back{pair=\"make\"} 0",
+        "rowlock_pair_uncovered_rows{pair=\"make\"} 0",
+        "rowlock_pair_paused{pair=\"make\"} 0",
+        "rowlock_pair_lost_enqueues_total{pair=\"make\"} 1",
+        "rowlock_pair_ineffective_total{pair=\"make\"} 0",
+        "rowlock_switch_rejected_total{target=\"kind\",name=\"make\"} 1",
     ] {
         assert!(text.lines().any(|each| each == line), "{line}\n{text}");
     }
+}
+
+#[test]
+fn a_worker_is_not_ready_while_a_pair_is_overdue_unless_it_is_paused() {
+    let place = Place::with_config(&format!("{KINDS}{PAIR}"));
+    let (_worker, address) = worker_with_pair(&place);
+    assert_eq!(get(&address, "/readyz"), (200, "ok\n".to_owned()));
+    let late = "UPDATE rowlock_post SET last_success = last_success - 4 * 3600000";
+    place.sql(late);
+    let (status, why) = get(&address, "/readyz");
+    assert_eq!(status, 503, "{why}");
+    assert!(why.starts_with("pair make is overdue by 2 h"), "{why}");
+    place.ok(&["switch", "set", "pair:make", "pause", "--reason", "x"]);
+    assert_eq!(get(&address, "/readyz").0, 200);
+    let (_, text) = get(&address, "/metrics");
+    let paused = "rowlock_pair_paused{pair=\"make\"} 1\n";
+    assert!(text.contains(paused), "{text}");
+    place.ok(&["switch", "clear", "pair:make"]);
+    assert_eq!(get(&address, "/readyz").0, 503);
+    place.ok(&["reconcile", "run", "make"]);
+    assert_eq!(get(&address, "/readyz").0, 200);
 }
 
 #[test]

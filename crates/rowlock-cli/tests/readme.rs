@@ -2,8 +2,8 @@
 //!
 //! A line that begins with `$ ` is run, what follows it is its stdout. `dev` runs in the background
 //! until the next heading; after an enqueue its worker's log says when the job is settled. `cat` of
-//! a file that isn't there writes that file: it stands for the reader's editor. The reader's PostgreSQL
-//! is one of our own.
+//! a file that isn't there writes that file: it stands for the reader's editor, and `sqlite3 FILE < SCRIPT`
+//! for the reader's application. The reader's PostgreSQL is one of our own.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -67,7 +67,10 @@ fn masked_line(line: &str) -> String {
     let mut words = line.split(' ').peekable();
     while let Some(word) = words.next() {
         let unit = words.peek().copied();
-        if word.parse::<f64>().is_ok() && matches!(unit, Some("ms" | "s" | "m" | "h" | "d")) {
+        if is_time_of_day(word) {
+            out.push("<time>");
+        } else if word.parse::<f64>().is_ok() && matches!(unit, Some("ms" | "s" | "m" | "h" | "d"))
+        {
             words.next();
             if out.last() != Some(&"<time>") {
                 out.push("<time>");
@@ -77,6 +80,12 @@ fn masked_line(line: &str) -> String {
         }
     }
     out.join(" ")
+}
+
+fn is_time_of_day(word: &str) -> bool {
+    let parts: Vec<&str> = word.split(':').collect();
+    let two = |part: &&str| part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_digit());
+    parts.len() == 3 && parts.iter().all(two)
 }
 
 /// The number after these words becomes `<n>`, unless it is nought.
@@ -109,6 +118,14 @@ fn bash(place: &Place, line: &str) -> rowlock_testbed::Finished {
         .env_remove("ROWLOCK_SCHEMA")
         .env_remove("ROWLOCK_CONFIG");
     Process::run(&mut shell, "")
+}
+
+/// Runs a script in the reader's own file.
+fn application(place: &Place, file: &str, script: &str) {
+    let script = std::fs::read_to_string(place.path(script)).unwrap();
+    let connection = rusqlite::Connection::open(place.path(file)).unwrap();
+    let done = connection.execute_batch(&script);
+    done.unwrap_or_else(|why| panic!("{script}: {why}"));
 }
 
 fn end(dev: Option<Process>) {
@@ -146,6 +163,13 @@ fn every_console_block_of_the_readme_does_what_it_shows() {
             place.write(file, &output);
             continue;
         }
+        if let Some((file, script)) = command
+            .strip_prefix("sqlite3 ")
+            .and_then(|rest| rest.split_once(" < "))
+        {
+            application(&place, file, script);
+            continue;
+        }
         let mut finished = bash(&place, &command.replace(SERVER, database.url()));
         finished.stdout = as_shown(&finished.stdout, database.url());
         assert_eq!(finished.code, Some(0), "{command}: {finished:?}");
@@ -171,6 +195,10 @@ fn durations_are_masked_and_nothing_else() {
     assert_eq!(
         masked("lost 0 · run more than once 1,029 · late answers refused 0 · (--seed 7)\n"),
         "lost 0 · run more than once <n> · late answers refused 0 · (--seed <n>)\n"
+    );
+    assert_eq!(
+        masked("empty 19:22:01 · back 19:22:02 (10 of 10)\n"),
+        "empty <time> · back <time> (10 of 10)\n"
     );
     assert_eq!(
         masked("1  echo  waited 3 ms  ran 1.5 s\n2 of 5  in 10 m 5 s\n"),

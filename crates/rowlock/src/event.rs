@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use metrics::{counter, gauge, histogram};
 
 use crate::claim::{ClaimedJob, Expired};
-use crate::engine::{Stats, Ticked};
+use crate::engine::{PairRow, Stats, Ticked};
 use crate::job::{Cron, Name};
 use crate::settle::{Settled, Settlement, Verdict};
 use crate::stage::{Enqueued, Status};
+use crate::switch::Switch;
 
 /// What kind of number it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,14 @@ const STORE: &str = "rowlock_store_up";
 const TICKS: &str = "rowlock_pair_ticks_total";
 const TICK: &str = "rowlock_pair_tick_seconds";
 const DERIVED: &str = "rowlock_pair_enqueued_total";
+const PAIR_AGE: &str = "rowlock_pair_tick_age_seconds";
+const PAIR_FOUND: &str = "rowlock_pair_found";
+const PAIR_HELD_BACK: &str = "rowlock_pair_held_back";
+const PAIR_UNCOVERED: &str = "rowlock_pair_uncovered_rows";
+const PAIR_PAUSED: &str = "rowlock_pair_paused";
+const PAIR_LOST: &str = "rowlock_pair_lost_enqueues_total";
+const PAIR_INEFFECTIVE: &str = "rowlock_pair_ineffective_total";
+const SWITCH_REJECTED: &str = "rowlock_switch_rejected_total";
 
 const fn metric(
     name: &'static str,
@@ -122,6 +131,14 @@ pub const TABLE: &[Metric] = &[
     metric(TICKS, Type::Counter, &["pair", "outcome"], "ticks that this process led, by outcome: done, or failed"),
     metric(TICK, Type::Seconds, &["pair"], "how long a tick took"),
     metric(DERIVED, Type::Counter, &["pair"], "jobs that ticks of this process made"),
+    metric(PAIR_AGE, Type::Gauge, &["pair"], "how long ago the last complete tick of a pair ended, or since it was declared if there was none"),
+    metric(PAIR_FOUND, Type::Gauge, &["pair"], "rows that the last tick found, with a live job or without"),
+    metric(PAIR_HELD_BACK, Type::Gauge, &["pair"], "keys that ticks leave alone now, after a failure, a cancel or a run without an effect"),
+    metric(PAIR_UNCOVERED, Type::Gauge, &["pair"], "rows in a state that nobody claims, when last looked"),
+    metric(PAIR_PAUSED, Type::Gauge, &["pair"], "1 while a switch keeps the pair from ticking"),
+    metric(PAIR_LOST, Type::Counter, &["pair"], "rows that only ticks have found: their enqueue was lost"),
+    metric(PAIR_INEFFECTIVE, Type::Counter, &["pair"], "jobs that were done twice in a row while their row still asked for it"),
+    metric(SWITCH_REJECTED, Type::Counter, &["target", "name"], "enqueues that a switch has refused since it was set"),
     metric(STORE, Type::Gauge, &[], "1 when the store could be read for this scrape, otherwise 0 and the gauges of queues are old"),
 ];
 
@@ -268,6 +285,56 @@ impl Queues {
             let oldest = counts.oldest_pending_seconds.unwrap_or(0.0);
             gauge!(OLDEST, "queue" => queue.to_string()).set(oldest);
         }
+    }
+}
+
+/// The numbers of the pairs, set for a scrape: they are of the whole store.
+#[derive(Debug, Default)]
+pub struct Pairs {
+    seen: BTreeSet<Name>,
+}
+
+impl Pairs {
+    /// Sets them to what the store says.
+    #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+    pub fn set(&mut self, rows: &[PairRow]) {
+        for row in rows {
+            let pair = row.pair.name.to_string();
+            self.seen.insert(row.pair.name.clone());
+            let uncovered: u64 = row.uncovered.iter().map(|(_, rows)| rows).sum();
+            for (name, value) in [
+                (PAIR_AGE, row.age.as_secs_f64()),
+                (PAIR_FOUND, row.found as f64),
+                (PAIR_HELD_BACK, row.held_back as f64),
+                (PAIR_UNCOVERED, uncovered as f64),
+                (PAIR_PAUSED, f64::from(u8::from(row.switch.is_some()))),
+            ] {
+                gauge!(name, "pair" => pair.clone()).set(value);
+            }
+            counter!(PAIR_LOST, "pair" => pair.clone()).absolute(row.lost_enqueues);
+            counter!(PAIR_INEFFECTIVE, "pair" => pair).absolute(row.ineffective);
+        }
+        let gone = |name: &&Name| rows.iter().all(|row| row.pair.name != **name);
+        for pair in self.seen.iter().filter(gone) {
+            // One that was removed is not overdue for ever.
+            for name in [
+                PAIR_AGE,
+                PAIR_FOUND,
+                PAIR_HELD_BACK,
+                PAIR_UNCOVERED,
+                PAIR_PAUSED,
+            ] {
+                gauge!(name, "pair" => pair.to_string()).set(0.0);
+            }
+        }
+    }
+}
+
+/// What switches have refused, for a scrape.
+pub fn switches(switches: &[Switch]) {
+    for on in switches {
+        let (target, name) = (on.target.as_str(), on.name.to_string());
+        counter!(SWITCH_REJECTED, "target" => target, "name" => name).absolute(on.rejected);
     }
 }
 

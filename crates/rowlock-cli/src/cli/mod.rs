@@ -3,10 +3,14 @@
 mod cron;
 mod migrate;
 mod proof;
+mod reconcile;
+mod switch;
 
 pub use cron::Cron;
 pub use migrate::{Migrate, Roles};
 pub use proof::{Bench, BenchSqlite, Crash, Demo, Verify};
+pub use reconcile::{Lift, Reconcile};
+pub use switch::{Switch, SwitchSet, SwitchTarget};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,8 +30,8 @@ Start here:
   rowlock job show 1
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 can't open or reach the database,
-5 no tables of ours or another schema, 6 findings of doctor, verify or demo crash, or a
-missed goal of bench, 7 conflict";
+5 no tables of ours or another schema, 6 findings of doctor, verify, reconcile check or demo crash,
+or a missed goal of bench, 7 conflict";
 
 /// Durable background jobs whose truth is a row in your own database.
 #[derive(Debug, Parser)]
@@ -95,7 +99,7 @@ pub enum Verb {
     /// Write a commented rowlock.toml to start from
     #[command(after_help = "Example:\n  rowlock init && rowlock work")]
     Init,
-    /// Write the kinds and crons of rowlock.toml to the database, where everybody reads them
+    /// Write the kinds, pairs and crons of rowlock.toml to the database, where everybody reads them
     #[command(after_help = "Example:\n  rowlock apply --config deploy/rowlock.toml")]
     Apply,
     /// Make or look at the tables
@@ -111,6 +115,12 @@ pub enum Verb {
     /// Look at queues, pause and resume them
     #[command(subcommand)]
     Queue(Queue),
+    /// Stop a kind, a queue or a pair at once, for everybody, and let it go on
+    #[command(subcommand)]
+    Switch(Switch),
+    /// Look at the pairs, which turn rows that need work into jobs, and run, check and drill them
+    #[command(subcommand)]
+    Reconcile(Reconcile),
     /// Look at what recurs, run it now, stop it
     #[command(subcommand)]
     Cron(Cron),

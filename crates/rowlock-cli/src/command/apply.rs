@@ -1,10 +1,14 @@
-//! `rowlock apply`: the kinds and crons of rowlock.toml become rows.
+//! `rowlock apply`: the kinds, pairs and crons of rowlock.toml become rows.
 
 use anyhow::Result;
 use rowlock::engine::Applied;
+use rowlock::{Error, Name, Pair, Rowlock};
+use serde_json::json;
 
+use super::cron::file_name;
+use super::reconcile::source;
 use crate::open::{Access, Setup};
-use crate::{exit, out};
+use crate::{exit, out, show};
 
 pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
     let Some(file) = &setup.file else {
@@ -14,7 +18,7 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
              names another",
         ));
     };
-    let kinds = setup.config.kinds()?;
+    let (kinds, pairs) = (setup.config.kinds()?, setup.pairs()?);
     let rowlock = setup.open(Access::Write).await?;
     if kinds.is_empty() && setup.config.crons()?.is_empty() {
         out::warn(&format!(
@@ -22,23 +26,80 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
             file.display()
         ));
     }
+    check(&rowlock, &pairs).await?;
     let applied = rowlock.operate().apply(&kinds).await?;
-    let none = Vec::new();
     for (kind, done) in kinds.iter().zip(&applied) {
-        let (status, differences) = match done {
-            Applied::Added => ("added", &none),
-            Applied::Changed(differences) => ("changed", differences),
-            Applied::Unchanged => ("unchanged", &none),
-        };
-        if json {
-            out::json(&serde_json::json!({
-                "kind": kind.name, "status": status, "differences": differences,
-            }))?;
-        } else {
-            let line = format!("{status:<9}  {}  {}", kind.name, differences.join(", "));
-            out::line(line.trim_end())?;
-        }
+        say("kind", &kind.name, done, json)?;
     }
+    write_pairs(setup, &rowlock, &pairs, json).await?;
     super::cron::apply(setup, &rowlock, json).await?;
     Ok(exit::OK)
+}
+
+/// Before anything is written: each query must run, and be one that can be asked by its key.
+pub async fn check(rowlock: &Rowlock, pairs: &[Pair]) -> Result<()> {
+    for pair in pairs {
+        match source(rowlock, pair)?.columns(pair).await {
+            Err(Error::Invalid(why)) => {
+                let known = format!("pair {}: ", pair.name);
+                let why = why.strip_prefix(&known).unwrap_or(&why);
+                return Err(exit::with(
+                    exit::USAGE,
+                    format!("{known}{why}; nothing was written"),
+                ));
+            }
+            other => other?,
+        };
+    }
+    Ok(())
+}
+
+async fn write_pairs(setup: &Setup, rowlock: &Rowlock, pairs: &[Pair], json: bool) -> Result<()> {
+    let schedule = rowlock.schedule();
+    if !pairs.is_empty() {
+        let applied = schedule.declare_pairs(pairs, true).await?;
+        for (pair, done) in pairs.iter().zip(&applied) {
+            say("pair", &pair.name, done, json)?;
+            for warning in pair.warnings() {
+                out::warn(&format!("pair {}: {warning}", pair.name));
+            }
+        }
+    }
+    for row in schedule.pairs().await? {
+        let name = &row.pair.name;
+        if pairs.iter().all(|pair| pair.name != *name) {
+            let remedy = setup.line(&format!("reconcile remove {name}"));
+            match json {
+                true => {
+                    out::json(&json!({ "pair": name, "status": "undeclared", "remedy": remedy }))?
+                }
+                false => out::line(&format!(
+                    "pair {name} is not in {} and still ticks; `{remedy}` ends it",
+                    file_name(setup)
+                ))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn say(what: &str, name: &Name, done: &Applied, json: bool) -> Result<()> {
+    let none = Vec::new();
+    let (status, differences) = match done {
+        Applied::Added => ("added", &none),
+        Applied::Changed(differences) => ("changed", differences),
+        Applied::Unchanged => ("unchanged", &none),
+    };
+    if json {
+        return out::json(&json!({
+            what: name, "status": status, "differences": differences,
+        }));
+    }
+    let shown = match what {
+        "kind" => name.to_string(),
+        other => format!("{other} {name}"),
+    };
+    let differences: Vec<_> = differences.iter().map(|each| show::text(each)).collect();
+    let line = format!("{status:<9}  {shown}  {}", differences.join(", "));
+    out::line(line.trim_end())
 }

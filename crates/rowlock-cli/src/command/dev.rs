@@ -8,7 +8,8 @@ use rowlock::job::Backoff;
 use rowlock::run::{Builtin, Runner, Signals};
 use rowlock::{Kind, reconcile};
 
-use super::work::{block, declare, serve};
+use super::apply::check;
+use super::work::{Declared, block, declare, scheduled, serve};
 use crate::cli::Dev;
 use crate::http::Http;
 use crate::open::{Access, Setup};
@@ -21,8 +22,11 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let configured = setup.config.runners()?;
     let crons = setup.config.crons()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
+    let pairs = setup.pairs()?;
     if setup.file.is_some() {
+        check(&rowlock, &pairs).await?;
         rowlock.operate().apply(&setup.config.kinds()?).await?;
+        rowlock.schedule().declare_pairs(&pairs, true).await?;
         reconcile::declare_crons(&*rowlock.schedule(), &crons, true).await?;
     }
     let mut handlers = demo()?;
@@ -32,11 +36,24 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let options = setup.config.options();
     let http = listen(how).await?;
     let signals = Signals::listen()?;
-    block(setup, created, &handlers, &options, http.as_ref());
+    let scheduled = scheduled(setup, &rowlock).await?;
+    block(
+        setup,
+        created,
+        &handlers,
+        &options,
+        scheduled,
+        http.as_ref(),
+    );
     out::note(
         "Try:  rowlock enqueue echo '{\"hello\":\"world\"}'        (Ctrl-C stops, twice at once)",
     );
-    serve(rowlock, handlers, crons, options, http, signals).await?;
+    let declared = Declared {
+        handlers,
+        pairs,
+        crons,
+    };
+    serve(rowlock, declared, options, http, signals).await?;
     Ok(exit::OK)
 }
 

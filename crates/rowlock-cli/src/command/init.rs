@@ -58,6 +58,10 @@ mod tests {
         assert_eq!(plain.runners().unwrap().len(), 1);
         let full = Config::parse(&uncommented(STARTER), "init.toml").unwrap();
         assert_eq!(full.runners().unwrap().len(), 3);
+        let pair = &full.pairs().unwrap()[0];
+        let mut plainest = rowlock::Pair::new(pair.kind.clone(), pair.key.clone(), &pair.query);
+        plainest.states.clone_from(&pair.states);
+        assert_eq!(*pair, plainest);
         assert_eq!(full.limits.output_bytes, plain.limits.output_bytes);
         assert_eq!(full.worker.concurrency, plain.worker.concurrency);
         assert_eq!(full.worker.lease, plain.worker.lease);

@@ -17,7 +17,9 @@ mod job_show;
 mod man;
 mod migrate;
 mod queue;
+mod reconcile;
 mod stats;
+mod switch;
 mod verify;
 mod work;
 
@@ -54,6 +56,8 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Work(how) => work::run(&setup, how, json).await,
         Verb::Job(what) => job::run(&setup, what, json).await,
         Verb::Queue(what) => queue::run(&setup, what, json).await,
+        Verb::Switch(what) => switch::run(&setup, what, json).await,
+        Verb::Reconcile(what) => reconcile::run(&setup, what, json).await,
         Verb::Cron(what) => cron::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,

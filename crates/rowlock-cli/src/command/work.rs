@@ -1,5 +1,6 @@
 //! `rowlock work`: runs the jobs that rowlock.toml has handlers for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -7,7 +8,7 @@ use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Runner, Signals, Stopper, Tally};
 use rowlock::verify::Ran;
-use rowlock::{Cron, Rowlock, Worker};
+use rowlock::{Cron, Name, Pair, Rowlock, Worker};
 use tokio::sync::oneshot;
 
 use crate::cli::Work;
@@ -35,6 +36,7 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     }
     options.ran = how.ran.map(Ran::open).transpose()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
+    let pairs = setup.pairs()?;
     declare(&rowlock, &handlers).await?;
     let http = match how.listen {
         Some(address) => Some(Http::bind(address).await?),
@@ -42,9 +44,22 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     };
     let signals = Signals::listen()?;
     if !how.volume.quiet {
-        block(setup, created, &handlers, &options, http.as_ref());
+        let scheduled = scheduled(setup, &rowlock).await?;
+        block(
+            setup,
+            created,
+            &handlers,
+            &options,
+            scheduled,
+            http.as_ref(),
+        );
     }
-    let tally = serve(rowlock, handlers, crons, options, http, signals).await?;
+    let declared = Declared {
+        handlers,
+        pairs,
+        crons,
+    };
+    let tally = serve(rowlock, declared, options, http, signals).await?;
     if json {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
     }
@@ -113,12 +128,32 @@ pub async fn declare(rowlock: &Rowlock, handlers: &[(Kind, Runner)]) -> Result<(
     Ok(())
 }
 
+/// What this process may lead: what the table has, and what the configuration adds to it.
+pub async fn scheduled(setup: &Setup, rowlock: &Rowlock) -> Result<Option<String>> {
+    let schedule = rowlock.schedule();
+    let rows = schedule.pairs().await?.into_iter();
+    let mut pairs: BTreeSet<Name> = rows.map(|row| row.pair.name).collect();
+    pairs.extend(setup.config.pairs()?.into_iter().map(|pair| pair.name));
+    let (_, rows) = schedule.crons().await?;
+    let mut crons: BTreeSet<Name> = rows.into_iter().map(|row| row.cron.name).collect();
+    crons.extend(setup.config.crons()?.into_iter().map(|cron| cron.name));
+    let counted = |count: usize, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        many => Some(format!("{many} {what}s")),
+    };
+    let parts = [counted(pairs.len(), "pair"), counted(crons.len(), "cron")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    Ok((!parts.is_empty()).then(|| parts.join(", ")))
+}
+
 /// Says what has started.
 pub fn block(
     setup: &Setup,
     created: bool,
     handlers: &[(Kind, Runner)],
     options: &Options,
+    scheduled: Option<String>,
     http: Option<&Http>,
 ) {
     let kinds: Vec<_> = handlers
@@ -149,16 +184,25 @@ pub fn block(
             false => format!(", queues {}", queues.join(" ")),
         },
     ));
+    if let Some(scheduled) = scheduled {
+        out::note(&format!("  scheduler  {scheduled}"));
+    }
     if let Some(http) = http {
         out::note(&http.line());
     }
 }
 
+/// What the configuration has a worker do.
+pub struct Declared {
+    pub handlers: Vec<(Kind, Runner)>,
+    pub pairs: Vec<Pair>,
+    pub crons: Vec<Cron>,
+}
+
 /// Works until a signal asks to stop, or until nothing is due with `once`.
 pub async fn serve(
     rowlock: Rowlock,
-    handlers: Vec<(Kind, Runner)>,
-    crons: Vec<Cron>,
+    declared: Declared,
     options: Options,
     http: Option<Http>,
     mut signals: Signals,
@@ -173,12 +217,11 @@ pub async fn serve(
         side.start("rowlock-http", serving);
     }
     let mut worker = Worker::new(rowlock, ()).options(options);
-    for (kind, runner) in handlers {
+    for (kind, runner) in declared.handlers {
         worker = worker.handle_kind(kind, runner);
     }
-    for cron in crons {
-        worker = worker.cron(cron);
-    }
+    worker = declared.pairs.into_iter().fold(worker, Worker::pair);
+    worker = declared.crons.into_iter().fold(worker, Worker::cron);
     let stopper = Stopper::default();
     let work = worker.run_until(stopper.stop());
     tokio::pin!(work);

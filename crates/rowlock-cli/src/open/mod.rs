@@ -9,9 +9,9 @@ pub use self::url::{Store, is_postgres, parse, quoted, without_password};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use rowlock::Rowlock;
 use rowlock::config::Config;
 use rowlock::engine::postgres::Schema;
+use rowlock::{Pair, Rowlock};
 
 use crate::cli::Global;
 use crate::{exit, out};
@@ -116,6 +116,22 @@ impl Setup {
         access: Access,
     ) -> Result<rowlock::engine::sqlite::Owner> {
         sqlite::owner(self, address, access)
+    }
+
+    /// The pairs of the configuration; the path of a source starts at the file's folder.
+    pub fn pairs(&self) -> Result<Vec<Pair>> {
+        let mut pairs = self.config.pairs()?;
+        let folder = self.file.as_deref().and_then(Path::parent);
+        for pair in &mut pairs {
+            if let Some(url) = pair.source.take() {
+                let place = parse(&url)?.relative_to(folder.unwrap_or(Path::new("")));
+                pair.source = Some(match place {
+                    Store::Sqlite(address) => format!("sqlite:{}", address.path.display()),
+                    Store::Postgres(_) => url,
+                });
+            }
+        }
+        Ok(pairs)
     }
 
     /// A command line for the same store, quoted for a message.

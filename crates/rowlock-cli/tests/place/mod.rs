@@ -48,6 +48,17 @@ impl Place {
         command
     }
 
+    /// The store's file, as an application of its own sees it.
+    pub fn file(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.path("rowlock.db")).expect("a file")
+    }
+
+    /// Runs statements in it.
+    pub fn sql(&self, text: &str) {
+        let done = self.file().execute_batch(text);
+        done.unwrap_or_else(|why| panic!("{text}: {why}"));
+    }
+
     /// Runs it to its end.
     pub fn run(&self, args: &[&str]) -> Finished {
         self.feed(args, "")

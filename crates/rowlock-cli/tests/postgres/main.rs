@@ -6,10 +6,12 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod cron;
 mod demo;
 mod doctor;
 mod journey;
 mod migrate;
+mod pairs;
 #[path = "../place/mod.rs"]
 mod place;
 mod roles;

@@ -16,7 +16,7 @@ pub mod sqlite;
 mod stats;
 mod wakeups;
 
-pub use fact::Fact;
+pub use fact::{Fact, Integrity};
 pub use filter::Filter;
 pub use health::{Blocker, Health, Holder};
 pub use schedule::*;
@@ -167,6 +167,6 @@ pub trait Operate: Send + Sync + 'static {
     /// All rows of a job come together.
     async fn facts(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Fact>>;
 
-    /// For a checker: everything in which the store contradicts itself as a whole, in words.
-    async fn integrity(&self) -> Result<Vec<String>>;
+    /// For a checker: everything in which the store contradicts itself as a whole.
+    async fn integrity(&self) -> Result<Integrity>;
 }

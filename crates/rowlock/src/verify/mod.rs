@@ -58,9 +58,17 @@ pub async fn check(
         Ok(wrong) => wrong,
         Err(why) => return damaged(report, false, why),
     };
-    let known = !wrong.is_empty();
-    for wrong in wrong {
+    let known = !wrong.store.is_empty();
+    for wrong in wrong.store {
         report.whole(Invariant::I7, wrong);
+    }
+    match wrong.ticks {
+        Some(ticks) => {
+            for tick in ticks {
+                report.whole(Invariant::I6, tick);
+            }
+        }
+        None => report.leave_out(Invariant::I6),
     }
     let mut look = Look::new(report, told, ran);
     let mut after = None;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use rowlock::clock::Clock;
 use rowlock::engine::Filter;
-use rowlock::job::Backoff;
 use rowlock::run::{Options, Stopper, Tally};
 use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{Context, JobState, MINUTE, Outcome, Pair, Worker};
@@ -64,11 +63,7 @@ fn creates(world: &World, site: &Site, book: &Arc<Book>) -> Worker {
 }
 
 fn handles(site: &Site, run: impl Fn(i64) -> Outcome + Send + Sync + 'static) -> Worker {
-    let mut kind = kind_of("create");
-    kind.backoff = Backoff::Fixed {
-        base: Duration::ZERO,
-        jitter: 0.0,
-    };
+    let kind = kind_of("create");
     let run = Arc::new(run);
     Worker::new(site.rowlock.clone(), ()).handle_kind(kind, move |cx: Context| {
         let run = Arc::clone(&run);
@@ -294,7 +289,9 @@ pub async fn a_handler_that_lies_is_found_out(world: World) {
         note.leave();
         Outcome::Done
     });
-    let running = start(liar.pair(quick(pair(QUERY))), Duration::from_secs(30));
+    let pair = quick(pair(QUERY));
+    declare(&site, &pair).await;
+    let running = start(liar.pair(pair), Duration::from_secs(30));
     until("the lie is found out", || async {
         row(&site).await.ineffective == 1
     })

@@ -1,6 +1,7 @@
 //! The one list of cases, run on every engine.
 
 mod claim;
+mod cron;
 mod derived;
 mod hostile;
 mod lease;
@@ -121,6 +122,17 @@ cases! {
         filters_find_what_they_name,
         kinds_are_applied_and_drift_is_named,
         a_checkup_names_what_was_left_lying_about;
+    cron:
+        a_tick_makes_one_job_whoever_fires_it,
+        a_leader_that_was_replaced_fires_nothing,
+        missed_ticks_go_by_the_policy,
+        a_long_absence_is_made_up_for_in_rounds,
+        a_paused_cron_leaves_out_what_it_missed,
+        a_cron_run_by_hand_keeps_its_ticks,
+        a_tick_whose_key_is_held_is_answered_with_the_holder,
+        a_switch_refuses_or_holds_a_tick_as_any_enqueue,
+        a_cron_that_cannot_be_fired_keeps_no_other_from_it,
+        the_table_of_crons_rules_until_it_is_told_to_change;
     rivals:
         rival_claims_never_share_a_job,
         rival_stages_make_one_job_per_key,

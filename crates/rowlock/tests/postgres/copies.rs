@@ -82,7 +82,8 @@ async fn goes_on(life: &Life, copy: Arc<Own>, world: &World) {
     assert_eq!(BTreeSet::from_iter(ran), all);
     let health = site.rowlock.operate().health().await.unwrap();
     assert_eq!(health.drift, [""; 0]);
-    assert_eq!(site.rowlock.operate().integrity().await.unwrap(), [""; 0]);
+    let integrity = site.rowlock.operate().integrity().await.unwrap();
+    assert!(integrity.is_clean(), "{integrity:?}");
     let after = job("mail").unique("one").unwrap();
     assert_eq!(
         site.rowlock.enqueue(&after).await.unwrap().status,

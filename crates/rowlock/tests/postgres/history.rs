@@ -52,5 +52,6 @@ pub async fn a_day_goes_as_a_whole_and_a_reader_keeps_only_his_own(small: Small)
     world.advance(DAY * 56);
     assert_eq!(site.engine().prune(1_000).await.unwrap(), 50);
     assert_eq!(left(), "");
-    assert_eq!(site.rowlock.operate().integrity().await.unwrap(), [""; 0]);
+    let integrity = site.rowlock.operate().integrity().await.unwrap();
+    assert!(integrity.is_clean(), "{integrity:?}");
 }

@@ -76,7 +76,8 @@ pub async fn a_backlog_for_tomorrow_does_not_stop_the_ring(small: Small) {
     ));
     assert!(after < few_segments, "{after} bytes");
     println!("{}", told.join("; "));
-    assert_eq!(site.rowlock.operate().integrity().await.unwrap(), [""; 0]);
+    let integrity = site.rowlock.operate().integrity().await.unwrap();
+    assert!(integrity.is_clean(), "{integrity:?}");
 }
 
 pub async fn a_verdict_reads_its_own_rows_and_no_others(small: Small) {

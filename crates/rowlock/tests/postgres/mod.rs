@@ -9,6 +9,7 @@ mod horizon;
 mod idle;
 mod lanes;
 mod late;
+mod leaders;
 mod lease;
 mod moved;
 mod network;
@@ -96,6 +97,14 @@ cases! {
         what_is_wrong_with_a_query_is_told_in_the_servers_words,
         a_tick_looks_for_each_key_in_the_index,
         a_store_of_the_first_schema_is_brought_up_to_date;
+    leaders:
+        a_leader_that_lost_its_post_stages_nothing,
+        a_long_tick_holds_up_no_beat,
+        what_failed_or_was_called_off_is_left_alone,
+        what_still_wants_work_is_held_back_the_second_time,
+        what_a_switch_refuses_is_counted,
+        rows_of_another_database_get_their_jobs,
+        a_tick_of_a_cron_makes_one_job;
 }
 
 pub fn trials() -> Vec<Trial> {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use rowlock::engine::postgres::{Address, Postgres, migrate_up, source};
+use rowlock::clock::Clock;
+use rowlock::engine::postgres::{Address, Postgres, Role, Roles, grant_roles, migrate_up, source};
 use rowlock::engine::{Batch, From, Lead, Schedule, Source, Ticked};
 use rowlock::error::Error;
 use rowlock::{Kind, Pair};
@@ -13,15 +14,15 @@ use super::small::Small;
 use crate::conformance::world::{Home, Site, World, name};
 
 /// A store with a table of the user's, and a pair over it.
-struct Desk {
-    small: Small,
-    site: Site,
-    pair: Pair,
-    _world: World,
+pub struct Desk {
+    pub small: Small,
+    pub site: Site,
+    pub pair: Pair,
+    pub world: World,
 }
 
 impl Desk {
-    async fn new(small: Small, tables: &str, key: &[&str], query: &str) -> Self {
+    pub async fn new(small: Small, tables: &str, key: &[&str], query: &str) -> Self {
         small.side.execute(tables).unwrap();
         let world = small.world();
         let site = world.open();
@@ -34,30 +35,30 @@ impl Desk {
             small,
             site,
             pair,
-            _world: world,
+            world,
         };
         desk.declare(&desk.pair).await;
         desk
     }
 
-    async fn declare(&self, pair: &Pair) {
+    pub async fn declare(&self, pair: &Pair) {
         let pairs = std::slice::from_ref(pair);
         self.schedule().declare_pairs(pairs, true).await.unwrap();
     }
 
-    fn schedule(&self) -> std::sync::Arc<dyn Schedule> {
+    pub fn schedule(&self) -> std::sync::Arc<dyn Schedule> {
         self.site.rowlock.schedule()
     }
 
-    fn lead(&self) -> std::sync::Arc<dyn Lead> {
+    pub fn lead(&self) -> std::sync::Arc<dyn Lead> {
         self.site.rowlock.lead()
     }
 
-    fn tables(&self) -> std::sync::Arc<dyn Source> {
+    pub fn tables(&self) -> std::sync::Arc<dyn Source> {
         self.lead().source()
     }
 
-    fn batch(&self, from: From) -> Batch {
+    pub fn batch(&self, from: From) -> Batch {
         Batch {
             pair: self.pair.clone(),
             shard: 0,
@@ -68,29 +69,33 @@ impl Desk {
         }
     }
 
-    async fn try_tick(&self, cursor: Option<&str>, limit: usize) -> rowlock::error::Result<Ticked> {
+    pub async fn try_tick(
+        &self,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> rowlock::error::Result<Ticked> {
         let cursor = cursor.map(str::to_owned);
         self.lead()
             .tick(self.batch(From::Here { cursor, limit }))
             .await
     }
 
-    async fn tick(&self, cursor: Option<&str>, limit: usize) -> Ticked {
+    pub async fn tick(&self, cursor: Option<&str>, limit: usize) -> Ticked {
         self.try_tick(cursor, limit).await.unwrap()
     }
 
     /// The keys of live jobs, by key.
-    fn keys(&self) -> Vec<String> {
+    pub fn keys(&self) -> Vec<String> {
         let sql = "SELECT unique_key FROM rowlock.job WHERE kind = 'create' ORDER BY 1";
         let rows = self.small.side.query(sql).unwrap();
         rows.into_iter().flatten().flatten().collect()
     }
 }
 
-const TABLE: &str =
+pub const TABLE: &str =
     "CREATE TABLE databases (id bigint PRIMARY KEY, name text, state text NOT NULL);
     INSERT INTO databases SELECT n, 'db ' || n, 'pending' FROM generate_series(1, 20) AS n";
-const QUERY: &str = "SELECT id, name FROM databases WHERE state = 'pending'";
+pub const QUERY: &str = "SELECT id, name FROM databases WHERE state = 'pending'";
 
 pub async fn an_open_enqueue_of_a_key_holds_up_only_a_tick_that_wants_it(small: Small) {
     let desk = Desk::new(small, TABLE, &["id"], QUERY).await;
@@ -291,7 +296,7 @@ pub async fn a_walk_of_a_whole_table_is_noticed_and_the_index_helps(small: Small
         ),
     ];
     for (query, part) in queries {
-        let pair = Pair::new(name("create"), vec![name("id")], query);
+        let pair = Pair::new(name("create"), vec![name("id")], query).shards(3);
         let remarks = desk.tables().examine(&pair).await.unwrap().plans;
         assert!(!remarks.is_empty(), "{query}");
         let remedy = remarks[0].remedy.clone().unwrap();
@@ -364,7 +369,7 @@ pub async fn a_tick_looks_for_each_key_in_the_index(small: Small) {
                 INSERT INTO rowlock.key SELECT 'create', '[' || n || ']', n FROM generate_series(1, 30000) AS n";
     side.execute(many).unwrap();
     let tick = "SELECT live FROM rowlock.tick('SELECT ''['' || to_jsonb(r.id)::text || '']'' AS key, r AS q
-        FROM (SELECT id, name FROM databases) AS r ORDER BY r.id LIMIT 1001', NULL, NULL, 1000, 'create', 0,
+        FROM (SELECT id, name FROM databases) AS r ORDER BY r.id LIMIT 1000', NULL, NULL, 1000, 'create', 0,
         NULL, 'create', NULL, NULL, true, 0, 0, false)";
     let scans = |table: &str| {
         side.value(&format!(
@@ -386,22 +391,49 @@ pub async fn a_tick_looks_for_each_key_in_the_index(small: Small) {
 
 pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
     let (side, own) = (&small.side, &small.own);
+    let address = || Address::parse(&own.url()).unwrap();
+    let role = |task: &str| Role::new(&format!("first_{task}_{}", std::process::id())).unwrap();
+    let roles = Roles {
+        app: role("app"),
+        worker: role("worker"),
+        guard: role("guard"),
+        reader: role("reader"),
+    };
+    wait(grant_roles(&address(), &roles)).unwrap();
     side.execute(
         "DROP TABLE rowlock.switched, rowlock.pair, rowlock.post, rowlock.pair_key, rowlock.cron, rowlock.cron_tick;
+         DROP FUNCTION rowlock.tick, rowlock.fire, rowlock.hold_back;
          DELETE FROM rowlock.migration WHERE version = 2;
          DELETE FROM rowlock.schema_part",
     )
     .unwrap();
-    let address = || Address::parse(&own.url()).unwrap();
-    let old = wait(Postgres::open(address(), rowlock::clock::Clock::system())).unwrap_err();
+    let old = wait(Postgres::open(address(), Clock::system())).unwrap_err();
     assert!(
         matches!(&old, Error::Schema(text) if text.contains("migrate up")),
         "{old:?}"
     );
     assert_eq!(wait(migrate_up(&address())).unwrap(), [2]);
-    let site = small.open(&rowlock::clock::Clock::system());
+    let site = small.open(&Clock::system());
     let health = site.rowlock.operate().health().await.unwrap();
     assert_eq!(health.drift, Vec::<String>::new());
     let problems = site.rowlock.operate().integrity().await.unwrap();
-    assert_eq!(problems, Vec::<String>::new());
+    assert!(problems.is_clean(), "{problems:?}");
+    // Whoever works goes on working, and nobody else has got more.
+    let may = |role: &Role, right: &str| {
+        side.value(&format!(
+            "SELECT has_table_privilege('{0}', 'rowlock.pair_key', '{right}') || ' ' || bool_and(
+                 has_function_privilege('{0}', p.oid, 'EXECUTE'))
+             FROM pg_proc AS p WHERE p.oid IN ('rowlock.tick'::regproc, 'rowlock.hold_back'::regproc)",
+            role.as_str()
+        ))
+    };
+    assert_eq!(may(&roles.worker, "UPDATE"), "true true");
+    assert_eq!(may(&roles.reader, "SELECT"), "true false");
+    assert_eq!(may(&roles.reader, "UPDATE"), "false false");
+    assert_eq!(may(&roles.app, "SELECT"), "false false");
+    for role in [&roles.app, &roles.worker, &roles.guard, &roles.reader] {
+        let role = role.as_str();
+        side.execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
+            .unwrap();
+    }
 }

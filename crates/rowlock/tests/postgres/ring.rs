@@ -94,11 +94,9 @@ pub async fn what_still_waits_moves_on_unchanged(small: Small) {
     world.advance(soon);
     let ran = drain_all(&site, &worker, &["mail"], waiting.len()).await;
     assert_eq!(BTreeSet::from_iter(ran), waiting);
-    assert_eq!(
-        site.rowlock.operate().integrity().await.unwrap(),
-        [""; 0],
-        "keys are held and freed with their jobs"
-    );
+    // Keys are held and freed with their jobs.
+    let integrity = site.rowlock.operate().integrity().await.unwrap();
+    assert!(integrity.is_clean(), "{integrity:?}");
 }
 
 pub async fn a_held_backlog_moves_out_of_the_way(small: Small) {

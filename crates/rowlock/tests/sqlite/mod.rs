@@ -107,6 +107,10 @@ pub fn trials() -> Vec<Trial> {
             pairs::rows_of_another_file_need_no_tables_of_ours,
         ),
         plain(
+            "sqlite_pairs::a_column_that_comes_later_is_in_the_next_payload",
+            pairs::a_column_that_comes_later_is_in_the_next_payload,
+        ),
+        plain(
             "sqlite_pairs::a_post_is_read_without_a_write",
             pairs::a_post_is_read_without_a_write,
         ),

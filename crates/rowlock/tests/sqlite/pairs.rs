@@ -226,6 +226,17 @@ pub fn rows_of_another_file_need_no_tables_of_ours() {
     drop((home, there));
 }
 
+pub fn a_column_that_comes_later_is_in_the_next_payload() {
+    let (home, engine, mut pair) = setup(1);
+    pair.query = "SELECT * FROM databases".to_owned();
+    let columns = |engine: &Sqlite| block(engine.source().columns(&pair)).unwrap().len();
+    assert_eq!(columns(&engine), 3);
+    home.connect()
+        .execute_batch("ALTER TABLE databases ADD COLUMN size INTEGER")
+        .unwrap();
+    assert_eq!(columns(&engine), 4);
+}
+
 pub fn a_post_is_read_without_a_write() {
     let (home, engine, _pair) = setup(0);
     let rival = home.connect();
@@ -235,15 +246,15 @@ pub fn a_post_is_read_without_a_write() {
 }
 
 pub fn the_remedy_makes_the_remark_go_away() {
-    let (home, engine, mut pair) = setup(50);
-    let on = home.connect();
-    on.execute_batch("CREATE TABLE \"odd names\" (\"the id\" TEXT, state TEXT)")
-        .unwrap();
     for query in [
         "SELECT id FROM databases WHERE state = 'pending'",
         "SELECT d.id, note FROM databases AS d WHERE d.state = 'pending' AND d.note IS NOT NULL",
         "select \"the id\" AS id from \"odd names\" where state = 'x' -- why",
     ] {
+        let (home, engine, mut pair) = setup(50);
+        let on = home.connect();
+        on.execute_batch("CREATE TABLE \"odd names\" (\"the id\" TEXT, state TEXT)")
+            .unwrap();
         pair.query = query.to_owned();
         let found = block(engine.source().examine(&pair)).unwrap();
         let remedies: Vec<String> = found

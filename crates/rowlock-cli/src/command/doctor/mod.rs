@@ -1,17 +1,19 @@
 //! `rowlock doctor`: what is wrong or about to go wrong, and the command that mends it.
 //!
-//! Here is what holds for every store; [`file`] knows SQLite, [`server`] PostgreSQL.
+//! Here is what holds for every store; [`file`] knows SQLite, [`server`] PostgreSQL, [`pairs`] what
+//! is derived.
 
 mod cron;
 mod file;
+mod pairs;
 mod server;
 
 use std::time::Duration;
 
 use anyhow::Result;
-use rowlock::engine::{Stats, WorkerRow};
+use rowlock::engine::{PairRow, Stats, WorkerRow};
 use rowlock::switch::Switch;
-use rowlock::{Kind, Rowlock};
+use rowlock::{Kind, Pair, Rowlock};
 use serde::Serialize;
 
 use crate::open::{Access, Setup, Store};
@@ -31,7 +33,7 @@ enum Of {
 }
 
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-const CODES: [(&str, Of, &str); 16] = [
+const CODES: [(&str, Of, &str); 21] = [
     ("R001", Of::File, "the file is whole"),
     ("R002", Of::All, "the schema is the one this rowlock made"),
     (
@@ -44,7 +46,7 @@ const CODES: [(&str, Of, &str); 16] = [
     (
         "R006",
         Of::All,
-        "the kind table is as the configuration says",
+        "kinds and pairs are as the configuration says",
     ),
     (
         "R007",
@@ -68,6 +70,11 @@ const CODES: [(&str, Of, &str); 16] = [
     ),
     ("R015", Of::Server, "notifications arrive"),
     ("R016", Of::All, "every cron is declared and fires"),
+    ("R017", Of::All, "every pair ticks in time"),
+    ("R018", Of::All, "no switch keeps a pair from its rows"),
+    ("R019", Of::All, "every state of the rows has an owner"),
+    ("R020", Of::All, "no key is held back"),
+    ("R021", Of::All, "every pair is in the configuration"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -194,8 +201,14 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
         found.extend(unattended(setup, &store.stats().await?));
     }
     found.extend(drift(setup, &declared, &store.kinds().await?));
-    let switches = rowlock.schedule().switches().await?;
-    found.extend(switches.iter().map(|on| left_on(setup, on)));
+    let schedule = rowlock.schedule();
+    let (rows, switches) = (schedule.pairs().await?, schedule.switches().await?);
+    let ours = setup.pairs()?;
+    found.extend(undeclared(setup, &ours, &rows));
+    let told = |on: &&Switch| pairs::tells(on, &rows);
+    let others = switches.iter().filter(|on| !told(on));
+    found.extend(others.map(|on| left_on(setup, on)));
+    found.extend(pairs::look(setup, &rows, &switches, &ours));
     found.extend(cron::look(setup, rowlock).await?);
     let well = well(setup, &found);
     found.extend(well);
@@ -241,6 +254,28 @@ fn drift(setup: &Setup, declared: &[Kind], stored: &[Kind]) -> Vec<Finding> {
             None => "has no row yet".to_owned(),
         };
         let what = format!("kind {}: {what}", kind.name);
+        found.push(finding("R006", Level::Warn, what, setup.line("apply")));
+    }
+    found
+}
+
+/// Pairs of the configuration that are not, or not so, in the database.
+fn undeclared(setup: &Setup, declared: &[Pair], stored: &[PairRow]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for pair in declared {
+        let row = stored.iter().find(|row| row.pair.name == pair.name);
+        // The store keeps a source without its password, so that is nothing to compare.
+        let what = match row.map(|row| row.pair.clone()) {
+            Some(mut same) => {
+                same.source.clone_from(&pair.source);
+                match same == *pair {
+                    true => continue,
+                    false => "differs from its row",
+                }
+            }
+            None => "has no row yet",
+        };
+        let what = format!("pair {}: {what}", pair.name);
         found.push(finding("R006", Level::Warn, what, setup.line("apply")));
     }
     found

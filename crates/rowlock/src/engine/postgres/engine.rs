@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::Postgres;
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, WorkerId};
 use crate::engine::{
-    Applied, Cancel, Capabilities, Drift, Engine, Fact, Filter, Health, Operate, QueueRow, Stats,
-    Wakeups, WorkerRow,
+    Applied, Cancel, Capabilities, Drift, Engine, Fact, Filter, Health, Integrity, Operate,
+    QueueRow, Stats, Wakeups, WorkerRow,
 };
 use crate::error::Result;
 use crate::job::{JobId, Kind, Name, NewJob, Record, Token};
@@ -176,7 +176,7 @@ impl Operate for Postgres {
         self.facts_after(after, limit).await
     }
 
-    async fn integrity(&self) -> Result<Vec<String>> {
+    async fn integrity(&self) -> Result<Integrity> {
         self.contradictions().await
     }
 }

@@ -26,7 +26,9 @@ struct Table {
 impl Tables {
     pub(super) async fn plans(&self, pair: &Pair) -> Result<Vec<PlanRemark>> {
         let types = self.key_types(pair).await?;
-        let derive = wanted::rows(pair, 0, None, pair.batch)?;
+        // A share of the rows is found by looking at all of them.
+        let whole = pair.clone().shards(1);
+        let derive = wanted::rows(&whole, 0, None, pair.batch)?;
         let nothing: Vec<Option<String>> = vec![None];
         let keys: Vec<Value<'_>> = types
             .iter()

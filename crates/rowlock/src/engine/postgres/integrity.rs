@@ -3,9 +3,10 @@
 use tokio_postgres::types::{ToSql, Type};
 
 use super::Postgres;
-use super::row::get;
+use super::row::{get, time};
 use super::statements::sql;
-use crate::engine::Fact;
+use crate::engine::fact::tick_twice;
+use crate::engine::{Fact, Integrity};
 use crate::error::Result;
 use crate::job::{JobId, Token};
 
@@ -42,7 +43,7 @@ impl Postgres {
     }
 
     /// Everything in which the tables contradict each other; nothing when they are well.
-    pub(super) async fn contradictions(&self) -> Result<Vec<String>> {
+    pub(super) async fn contradictions(&self) -> Result<Integrity> {
         let mut wrong = self.drift().await?;
         for row in &self.query(sql!("integrity_tally"), &[]).await? {
             let (queue, state): (String, String) = (get(row, 0)?, get(row, 1)?);
@@ -60,6 +61,15 @@ impl Postgres {
             let (id, rows): (i64, i64) = (get(row, 0)?, get(row, 1)?);
             wrong.push(format!("job {id} has {rows} rows"));
         }
-        Ok(wrong)
+        let mut ticks = Vec::new();
+        for row in &self.query(sql!("integrity_ticks"), &[]).await? {
+            let (name, n): (String, i64) = (get(row, 0)?, get(row, 3)?);
+            let job = get::<Option<i64>>(row, 2)?.map(JobId);
+            ticks.push(tick_twice(&name, time(row, 1)?, job, n));
+        }
+        Ok(Integrity {
+            store: wrong,
+            ticks: Some(ticks),
+        })
     }
 }

@@ -34,12 +34,15 @@ pub fn source(url: &str) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(Tables::new(pool, io)))
 }
 
+/// A query and its key.
+type Asked = (String, Vec<Name>);
+
 /// Tables that pairs' queries read.
 pub(super) struct Tables {
     pub(super) pool: Pool,
     pub(super) io: Io,
     /// The types of key columns, by query and key.
-    types: Mutex<HashMap<(String, Vec<Name>), Vec<String>>>,
+    types: Mutex<HashMap<Asked, Vec<String>>>,
 }
 
 /// So many queries are remembered.

@@ -7,7 +7,8 @@ use rusqlite::{Connection, Row, params};
 use super::health::all;
 use super::row;
 use super::statements::sql;
-use crate::engine::Fact;
+use crate::engine::fact::tick_twice;
+use crate::engine::{Fact, Integrity};
 use crate::error::Result;
 use crate::job::{JobId, Token};
 
@@ -48,12 +49,15 @@ fn fact(row: &Row<'_>) -> rusqlite::Result<Fact> {
 }
 
 /// Everything that is wrong with the file as a whole; nothing when it is well.
-pub(super) fn integrity(connection: &Connection, now: Timestamp) -> Result<Vec<String>> {
+pub(super) fn integrity(connection: &Connection, now: Timestamp) -> Result<Integrity> {
     let word = |row: &Row<'_>, at| row::text(row, at).map(Option::unwrap_or_default);
     let mut wrong = all(connection, sql!("integrity"), [], |row| word(row, 0))?;
     wrong.retain(|line| line != "ok");
     if !wrong.is_empty() {
-        return Ok(wrong);
+        return Ok(Integrity {
+            store: wrong,
+            ticks: None,
+        });
     }
     wrong.extend(super::health::drift(connection, now)?);
     wrong.extend(all(connection, sql!("integrity_tally"), [], |row| {
@@ -69,5 +73,17 @@ pub(super) fn integrity(connection: &Connection, now: Timestamp) -> Result<Vec<S
             "{jobs} live jobs of kind {kind} hold the key {key}"
         ))
     })?);
-    Ok(wrong)
+    let ticks = all(connection, sql!("integrity_ticks"), [], |row| {
+        let job = row.get::<_, Option<i64>>(2)?.map(JobId);
+        Ok(tick_twice(
+            &word(row, 0)?,
+            row::time(row, 1)?,
+            job,
+            row.get(3)?,
+        ))
+    })?;
+    Ok(Integrity {
+        store: wrong,
+        ticks: Some(ticks),
+    })
 }

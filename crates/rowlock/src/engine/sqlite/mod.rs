@@ -20,6 +20,7 @@ mod lease;
 mod migrate;
 mod operate;
 mod pairs;
+mod plain_select;
 mod posts;
 mod query;
 mod row;
@@ -53,7 +54,9 @@ use self::connect::{Create, OpenFile};
 use self::desk::{Desk, Lane, Next};
 use self::settle::Terms;
 use self::source::Tables;
-use super::{Applied, Bell, Cancel, Capabilities, Drift, Engine, Fact, Filter, Health, Operate};
+use super::{
+    Applied, Bell, Cancel, Capabilities, Drift, Engine, Fact, Filter, Health, Integrity, Operate,
+};
 use super::{QueueRow, Stats, Wakeups, WorkerRow};
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
 use crate::clock::Clock;
@@ -462,7 +465,7 @@ impl Operate for Sqlite {
             .await
     }
 
-    async fn integrity(&self) -> Result<Vec<String>> {
+    async fn integrity(&self) -> Result<Integrity> {
         let now = self.clock.now();
         self.read(move |on| integrity::integrity(on, now)).await
     }

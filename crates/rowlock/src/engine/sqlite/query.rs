@@ -35,6 +35,26 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// An identifier as a name.
+pub(super) fn unquoted(text: &str) -> String {
+    let mut inner = text.chars();
+    match (inner.next(), inner.next_back()) {
+        (Some('"'), Some('"')) => inner.as_str().replace("\"\"", "\""),
+        (Some('`'), Some('`')) => inner.as_str().replace("``", "`"),
+        (Some('['), Some(']')) => inner.as_str().to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+/// A table, with its schema if that is said.
+pub(super) fn table(name: &str) -> String {
+    let parts: Vec<String> = name
+        .split('.')
+        .map(|part| quoted(&unquoted(part)))
+        .collect();
+    parts.join(".")
+}
+
 /// The columns, separated.
 pub(super) fn columns(key: &[Name]) -> String {
     let all: Vec<String> = key.iter().map(|name| column(name.as_str())).collect();

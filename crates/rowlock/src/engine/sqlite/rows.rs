@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, Statement, params_from_iter};
 
 use super::error::map_query;
 use super::query;
-use super::statements::sql;
+use super::statements::{Sql, sql};
 use crate::engine::{Column, Line, Lines};
 use crate::error::{Error, Result};
 use crate::job::{Name, Payload};
@@ -36,6 +36,10 @@ pub(super) struct Part {
 
 /// The query's columns, checked.
 pub(super) fn columns(connection: &Connection, pair: &Pair) -> Result<Vec<Column>> {
+    sql!("derive_fresh")
+        .on(connection)?
+        .query_row([], |_| Ok(()))
+        .map_err(map_query)?;
     let text = query::fill(sql!("derive_columns"), &[("query", &pair.query)]);
     let statement = connection.prepare(&text).map_err(map_query)?;
     if statement.parameter_count() > 0 {
@@ -88,27 +92,15 @@ fn read(
     connection: &Connection,
     pair: &Pair,
     part: &Part,
-    template: super::statements::Sql,
+    template: Sql,
     mut own: Vec<Stored>,
 ) -> Result<Found> {
-    let columns = columns(connection, pair)?;
-    let names: Vec<String> = columns.into_iter().map(|column| column.name).collect();
     let limit = i64::try_from(part.limit).unwrap_or(i64::MAX);
     // The one row more tells whether others come after these.
     own.insert(0, Stored::Integer(limit.saturating_add(1)));
     let (after, cursor) = query::after(&pair.key, part.cursor.as_deref(), own.len() + 1)?;
     own.extend(cursor);
-    let text = query::fill(
-        template,
-        &[
-            ("pieces", &query::pieces(&pair.key)),
-            ("key", &query::key(&pair.key)),
-            ("fields", &query::fields(&names)),
-            ("query", &pair.query),
-            ("after", &after),
-            ("columns", &query::columns(&pair.key)),
-        ],
-    );
+    let text = text(connection, pair, template, &after)?;
     let mut statement = connection.prepare_cached(&text).map_err(map_query)?;
     let mut rows = statement.query(params_from_iter(own)).map_err(map_query)?;
     let mut reading = Reading::new(pair, part);
@@ -118,6 +110,27 @@ fn read(
         }
     }
     Ok(reading.end())
+}
+
+fn text(connection: &Connection, pair: &Pair, template: Sql, after: &str) -> Result<String> {
+    let columns = columns(connection, pair)?;
+    let names: Vec<String> = columns.into_iter().map(|column| column.name).collect();
+    Ok(query::fill(
+        template,
+        &[
+            ("pieces", &query::pieces(&pair.key)),
+            ("key", &query::key(&pair.key)),
+            ("fields", &query::fields(&names)),
+            ("query", &pair.query),
+            ("after", after),
+            ("columns", &query::columns(&pair.key)),
+        ],
+    ))
+}
+
+/// The statement that a tick begins with.
+pub(super) fn derive_text(connection: &Connection, pair: &Pair) -> Result<String> {
+    text(connection, pair, sql!("derive_elsewhere"), "")
 }
 
 struct Reading<'a> {
@@ -210,7 +223,9 @@ fn shard(key: &str, shards: u64) -> u64 {
     let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    (hash >> 32) % shards
+    // Keys that differ in their last digits only must not end up side by side.
+    let mixed = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (mixed >> 33) % shards
 }
 
 /// Writes the key as jobs have it; whether no part of it is missing.

@@ -37,15 +37,14 @@ BEGIN
     INTO switched FROM rowlock.queue AS q WHERE q.queue = lane.queue;
     refused := switched.kind_rejects OR switched.queue_rejects;
     EXECUTE format($tick$
-        WITH wanted AS MATERIALIZED (
-            %s
-        ), numbered AS MATERIALIZED (
-            SELECT w.key, w.q, row_number() OVER () AS n, coalesce(lag(w.key) OVER () = w.key, false) AS again
-            FROM wanted AS w
-        ), looked AS MATERIALIZED (
-            SELECT w.n, w.key, w.q, plain.unique_key, held.one IS NOT NULL AS live,
+        WITH looked AS MATERIALIZED (
+            SELECT w.n, w.key, plain.unique_key, w.again, w.n <= $1 AND w.key IS NOT NULL AND NOT w.again AS counts,
+                   held.one IS NOT NULL AS live, CASE WHEN held.one IS NULL THEN w.q END AS q,
                    known.one IS NOT NULL AS known, coalesce(known.waits, false) AS waits
-            FROM numbered AS w
+            FROM (SELECT w.key, w.q, row_number() OVER () AS n, coalesce(lag(w.key) OVER () = w.key, false) AS again
+                  FROM (
+                  %s
+                  ) AS w) AS w
             CROSS JOIN LATERAL (SELECT CASE WHEN octet_length(w.key) > 255
                 THEN encode(sha256(convert_to(w.key, 'UTF8')), 'hex') ELSE w.key END AS unique_key) AS plain
             -- LIMIT: one look into the index for each row, whatever the planner thinks of the sizes.
@@ -56,64 +55,58 @@ BEGIN
                 SELECT 1 AS one, p.reason <> 'done' AND coalesce(p.not_before > $3, true) AS waits
                 FROM rowlock.pair_key AS p
                 WHERE held.one IS NULL AND p.pair = $4 AND p.key = plain.unique_key LIMIT 1) AS known ON true
-            WHERE w.n <= $1 AND w.key IS NOT NULL AND NOT w.again
-        ), spelled AS MATERIALIZED (
-            SELECT l.n, l.key, l.unique_key, l.known, %s AS payload FROM looked AS l WHERE NOT l.live AND NOT l.waits
-        ), checked AS MATERIALIZED (
-            -- What is short and plain breaks no rule.
-            SELECT s.*, CASE WHEN octet_length(s.payload) > 256 OR strpos(s.payload, '\u0000') > 0
-                THEN rowlock.stage_problem($2, s.payload, NULL, NULL, NULL, NULL, NULL, NULL, NULL) END AS problem
-            FROM spelled AS s
         ), needed AS MATERIALIZED (
-            SELECT c.*, nextval('rowlock.job_id') AS id, row_number() OVER (ORDER BY c.n) - 1 AS i
-            FROM checked AS c WHERE c.problem IS NULL AND NOT $5
+            SELECT c.*, CASE WHEN c.problem IS NULL AND NOT $5 THEN nextval('rowlock.job_id') END AS id,
+                   row_number() OVER () - 1 AS i
+            FROM (
+                -- What is short and plain breaks no rule.
+                SELECT s.*, CASE WHEN octet_length(s.payload::text) > 256 OR strpos(s.payload::text, '\u0000') > 0
+                    THEN rowlock.stage_problem($2, s.payload::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL) END AS problem
+                FROM (SELECT l.n, l.key, l.unique_key, l.known, %s AS payload
+                      FROM looked AS l WHERE l.counts AND NOT l.live AND NOT l.waits OFFSET 0) AS s OFFSET 0) AS c
         ), taken AS (
             INSERT INTO rowlock.key (kind, unique_key, id)
-            SELECT $2, r.unique_key, r.id FROM needed AS r ORDER BY r.unique_key
+            SELECT $2, r.unique_key, r.id FROM needed AS r WHERE r.id IS NOT NULL ORDER BY r.unique_key
             ON CONFLICT DO NOTHING
             RETURNING id
         ), stamp AS MATERIALIZED (
             -- A place in the lane is taken only once the transaction has a number.
             SELECT CASE WHEN pg_current_xact_id() IS NOT NULL THEN rowlock.now() END AS now
-        ), born AS (
-            SELECT r.*, (SELECT s.now FROM stamp AS s) AS born
-            FROM needed AS r WHERE EXISTS (SELECT 1 FROM taken AS t WHERE t.id = r.id)
-        ), dated AS (
-            SELECT b.*, b.born + CASE WHEN $6 > 0
-                THEN ($7 + b.i * 0.6180339887498949 - floor($7 + b.i * 0.6180339887498949)) * $6 * interval '1 ms'
-                ELSE interval '0' END AS due
-            FROM born AS b
         ), fresh AS MATERIALIZED (
-            SELECT d.*, rowlock.place(d.due, d.born) AS ready_at FROM dated AS d
+            -- What is due now or later waits where its time is (rowlock.place).
+            SELECT r.id, r.unique_key, r.known, r.payload, born.at AS born, born.at + CASE WHEN $6 > 0
+                THEN ($7 + r.i * 0.6180339887498949 - floor($7 + r.i * 0.6180339887498949)) * $6 * interval '1 ms'
+                ELSE interval '0' END AS due
+            FROM needed AS r CROSS JOIN LATERAL (SELECT (SELECT s.now FROM stamp AS s) AS at) AS born
+            WHERE EXISTS (SELECT 1 FROM taken AS t WHERE t.id = r.id)
         ), near AS (
             INSERT INTO rowlock.job_%s
-            SELECT f.id, f.ready_at, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
-                   $10, false, false, false, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload::json
-            FROM fresh AS f WHERE NOT $12 AND f.ready_at <= f.born + interval '1 min'
+            SELECT f.id, f.due, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
+                   $10, false, false, false, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload
+            FROM fresh AS f WHERE NOT $12 AND f.due <= f.born + interval '1 min'
         ), far AS (
             INSERT INTO rowlock.aside
-            SELECT f.id, f.ready_at, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
-                   $10, false, false, $12, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload::json
-            FROM fresh AS f WHERE $12 OR f.ready_at > f.born + interval '1 min'
+            SELECT f.id, f.due, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
+                   $10, false, false, $12, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload
+            FROM fresh AS f WHERE $12 OR f.due > f.born + interval '1 min'
         )
-        SELECT a.*, b.*, c.*, d.*, e.*,
-               (SELECT w.key FROM numbered AS w WHERE w.n <= $1 AND w.key IS NOT NULL ORDER BY w.n DESC LIMIT 1) AS last_key,
+        SELECT a.*, b.*, c.*,
+               (SELECT l.key FROM looked AS l WHERE l.n <= $1 AND l.key IS NOT NULL ORDER BY l.n DESC LIMIT 1) AS last_key,
                (SELECT format('the row with key %%s can''t become a job: %%s', c.key, c.problem)
-                FROM checked AS c WHERE c.problem IS NOT NULL ORDER BY c.n LIMIT 1) AS broken,
-               ARRAY (SELECT c.key FROM checked AS c WHERE $5 AND c.problem IS NULL ORDER BY c.n LIMIT 10) AS sample
-        FROM (SELECT count(*) FILTER (WHERE w.n <= $1) AS found,
-                     count(*) FILTER (WHERE w.n <= $1 AND w.key IS NULL) AS without_key,
-                     count(*) FILTER (WHERE w.again) AS repeated, coalesce(bool_or(w.n > $1), false) AS more
-              FROM numbered AS w) AS a,
-             (SELECT count(*) FILTER (WHERE l.live) AS live, count(*) FILTER (WHERE l.waits) AS held_back
-              FROM looked AS l) AS b,
-             (SELECT count(*) AS wanting, count(*) FILTER (WHERE NOT c.known) AS unknown
-              FROM checked AS c WHERE c.problem IS NULL) AS c,
-             (SELECT count(*) AS tried FROM needed) AS d,
+                FROM needed AS c WHERE c.problem IS NOT NULL ORDER BY c.n LIMIT 1) AS broken,
+               ARRAY (SELECT c.key FROM needed AS c WHERE $5 AND c.problem IS NULL ORDER BY c.n LIMIT 10) AS sample
+        FROM (SELECT count(*) FILTER (WHERE l.n <= $1) AS found,
+                     count(*) FILTER (WHERE l.n <= $1 AND l.key IS NULL) AS without_key,
+                     count(*) FILTER (WHERE l.again) AS repeated, coalesce(bool_or(l.n > $1), false) AS more,
+                     count(*) FILTER (WHERE l.counts AND l.live) AS live,
+                     count(*) FILTER (WHERE l.counts AND l.waits) AS held_back
+              FROM looked AS l) AS a,
+             (SELECT count(*) AS wanting, count(*) FILTER (WHERE NOT c.known) AS unknown, count(c.id) AS tried
+              FROM needed AS c WHERE c.problem IS NULL) AS b,
              (SELECT count(*) AS made, count(*) FILTER (WHERE NOT f.known) AS made_unknown,
-                     min(f.ready_at) AS earliest, max(f.born) AS at
-              FROM fresh AS f) AS e
-        $tick$, wanted, CASE WHEN lines IS NULL THEN 'row_to_json(l.q)::text' ELSE 'l.q' END,
+                     min(f.due) AS earliest, max(f.born) AS at
+              FROM fresh AS f) AS c
+        $tick$, wanted, CASE WHEN lines IS NULL THEN 'row_to_json(l.q)' ELSE 'l.q::json' END,
         (SELECT last_value % 8 FROM rowlock.ring))
     INTO did
     USING at_most, of_kind, now, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,

@@ -1,0 +1,3 @@
+-- purpose: how SQLite would run a statement
+EXPLAIN QUERY PLAN
+{statement}
