@@ -125,7 +125,7 @@ fn remarks<'a>(setup: &Setup, pair: &'a Pair, examined: Examined) -> Vec<Remark<
 
 fn say(pair: &Pair, remarks: &[Remark<'_>], json: bool) -> Result<()> {
     if json {
-        return remarks.iter().try_for_each(|remark| out::json(remark));
+        return remarks.iter().try_for_each(out::json);
     }
     if remarks.is_empty() {
         return out::line(&format!("ok    {}", pair.name));
