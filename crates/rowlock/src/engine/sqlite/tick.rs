@@ -18,6 +18,11 @@ use crate::reconcile::Pair;
 
 /// The most jobs of one transaction, so that others get in between.
 const TOGETHER: usize = 2_000;
+/// Jobs of one statement, when there are as many.
+const GROUP: usize = 50;
+/// Values that all jobs of a statement share, and those that each has for itself.
+const SHARED: usize = 6;
+const OWN: usize = 3;
 /// How many keys a dry batch shows.
 const SAMPLE: usize = 20;
 /// Spreads evenly whatever the number of jobs: the golden ratio's fraction.
@@ -204,8 +209,21 @@ impl Jobs {
         }
         let mut ticked = Ticked::default();
         let mut keys = Keys::new(connection, self)?;
-        let mut insert = self.prepared(connection, &terms)?;
-        for line in self.lines() {
+        let mut lines = self.lines();
+        if keys.one.is_none() {
+            // Nothing is known of any key: most ticks.
+            let mut insert = self.prepared(connection, &terms, GROUP)?;
+            let groups = lines.chunks_exact(GROUP);
+            lines = groups.remainder();
+            for group in groups {
+                let made = self.insert(&mut insert, ticked.enqueued, group)?;
+                ticked.enqueued += made;
+                ticked.live += GROUP as u64 - made;
+            }
+            ticked.lost = if self.pair.direct { ticked.enqueued } else { 0 };
+        }
+        let mut insert = self.prepared(connection, &terms, 1)?;
+        for line in lines {
             let known = keys.look(&line.key)?;
             if matches!(known, Known::HeldBack) {
                 match self.is_live(connection, line)? {
@@ -214,8 +232,8 @@ impl Jobs {
                 }
                 continue;
             }
-            let due = self.due(self.first + ticked.enqueued);
-            if insert_one(&mut insert, due, line).map_err(|why| map(why, "tick_stage"))? {
+            let line = std::slice::from_ref(line);
+            if self.insert(&mut insert, ticked.enqueued, line)? > 0 {
                 ticked.enqueued += 1;
                 let lost = self.pair.direct && matches!(known, Known::Nothing);
                 ticked.lost += u64::from(lost);
@@ -231,8 +249,11 @@ impl Jobs {
         &self,
         connection: &'a Connection,
         terms: &Terms,
+        rows: usize,
     ) -> Result<rusqlite::CachedStatement<'a>> {
-        let mut insert = sql!("tick_stage").on(connection)?;
+        let text = super::query::fill(sql!("tick_stage"), &[("rows", &values(rows))]);
+        let prepared = connection.prepare_cached(&text);
+        let mut insert = prepared.map_err(|why| map(why, "tick_stage"))?;
         let priority = self.pair.priority.map_or(terms.priority, i64::from);
         let mut bind = || {
             insert.raw_bind_parameter(1, self.pair.kind.as_str())?;
@@ -244,6 +265,22 @@ impl Jobs {
         };
         bind().map_err(|why| map(why, "tick_stage"))?;
         Ok(insert)
+    }
+
+    /// Stores as many lines as the statement takes; how many of them were new.
+    fn insert(&self, insert: &mut Statement<'_>, before: u64, lines: &[Line]) -> Result<u64> {
+        let mut run = || {
+            let mut at = SHARED;
+            for (n, line) in (self.first + before..).zip(lines) {
+                insert.raw_bind_parameter(at + 1, self.due(n))?;
+                insert.raw_bind_parameter(at + 2, line.key.as_str())?;
+                insert.raw_bind_parameter(at + 3, line.payload.as_str())?;
+                at += OWN;
+            }
+            insert.raw_execute()
+        };
+        let made = run().map_err(|why| map(why, "tick_stage"))?;
+        Ok(made as u64)
     }
 
     fn is_live(&self, connection: &Connection, line: &Line) -> Result<bool> {
@@ -302,11 +339,14 @@ impl Jobs {
     }
 }
 
-fn insert_one(insert: &mut Statement<'_>, due: i64, line: &Line) -> rusqlite::Result<bool> {
-    insert.raw_bind_parameter(7, due)?;
-    insert.raw_bind_parameter(8, line.key.as_str())?;
-    insert.raw_bind_parameter(9, line.payload.as_str())?;
-    Ok(insert.raw_execute()? > 0)
+/// So many rows as a list of values.
+fn values(rows: usize) -> String {
+    let row = |n: usize| {
+        let at = SHARED + n * OWN;
+        let (due, key, payload) = (at + 1, at + 2, at + 3);
+        format!("(?1, ?2, ?3, 'pending', ?4, ?{due}, ?5, ?{key}, ?6, 1, ?{payload})")
+    };
+    (0..rows).map(row).collect::<Vec<_>>().join(", ")
 }
 
 /// Looks keys up, if there is anything to look up.
