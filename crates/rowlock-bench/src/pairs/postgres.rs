@@ -51,13 +51,11 @@ async fn measure(
         ));
         migrate_up(address).await?;
         let fill = include_str!("sql/postgres_rows.sql").replace("1000000", &size.rows.to_string());
-        client.batch_execute(&put(&fill)).await?;
+        each(client, &put(&fill)).await?;
         let engine = Postgres::open(address.clone(), Clock::system()).await?;
         let rowlock = Rowlock::with(engine, Clock::system());
         rounds.ours(&rowlock, size.rows, &put(super::QUERY)).await?;
-        client
-            .batch_execute(&put(include_str!("sql/postgres_settled.sql")))
-            .await?;
+        each(client, &put(include_str!("sql/postgres_settled.sql"))).await?;
         let before = index_scans(client, &put(include_str!("sql/postgres_scans.sql"))).await?;
         rounds.idle(&rowlock, &put(super::QUERY)).await?;
         let after = index_scans(client, &put(include_str!("sql/postgres_scans.sql"))).await?;
@@ -65,7 +63,7 @@ async fn measure(
         drop(rowlock);
         drop_schema(address).await?;
         migrate_up(address).await?;
-        client.batch_execute(&put(&fill)).await?;
+        each(client, &put(&fill)).await?;
         client
             .batch_execute(&put(include_str!("sql/postgres_plain_table.sql")))
             .await?;
@@ -88,6 +86,14 @@ async fn measure(
         );
     }
     Ok(all)
+}
+
+/// Statements one by one: some of them can't share a transaction.
+async fn each(client: &Client, text: &str) -> Result<()> {
+    for statement in text.split(";\n").filter(|each| !each.trim().is_empty()) {
+        client.batch_execute(statement).await?;
+    }
+    Ok(())
 }
 
 /// How often the rows' table was looked into, in whatever way.

@@ -19,6 +19,9 @@ DECLARE
     refused boolean;
     did record;
     further bigint;
+    noted boolean;
+    statement text;
+    quickly text;
 BEGIN
     IF with_token IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM rowlock.post AS p
@@ -36,14 +39,15 @@ BEGIN
                OR rowlock.is_on(rule.switch, rule.switch_until, now, 'hold') AS holds
     INTO switched FROM rowlock.queue AS q WHERE q.queue = lane.queue;
     refused := switched.kind_rejects OR switched.queue_rejects;
-    EXECUTE format($tick$
+    -- Of most pairs no key is held back.
+    noted := EXISTS (SELECT 1 FROM rowlock.pair_key AS p WHERE p.pair = of_pair);
+    statement := format($tick$
         WITH looked AS MATERIALIZED (
             SELECT w.n, w.key, plain.unique_key, w.again, w.n <= $1 AND w.key IS NOT NULL AND NOT w.again AS counts,
-                   held.one IS NOT NULL AS live, CASE WHEN held.one IS NULL THEN w.q END AS q,
-                   known.one IS NOT NULL AS known, coalesce(known.waits, false) AS waits
+                   held.one IS NOT NULL AS live, CASE WHEN held.one IS NULL THEN w.q END AS q, %4$s
             FROM (SELECT w.key, w.q, row_number() OVER () AS n, coalesce(lag(w.key) OVER () = w.key, false) AS again
                   FROM (
-                  %s
+                  %1$s
                   ) AS w) AS w
             CROSS JOIN LATERAL (SELECT CASE WHEN octet_length(w.key) > 255
                 THEN encode(sha256(convert_to(w.key, 'UTF8')), 'hex') ELSE w.key END AS unique_key) AS plain
@@ -51,10 +55,7 @@ BEGIN
             LEFT JOIN LATERAL (
                 SELECT 1 AS one FROM rowlock.key AS k
                 WHERE k.kind = $2 AND k.unique_key = plain.unique_key LIMIT 1) AS held ON true
-            LEFT JOIN LATERAL (
-                SELECT 1 AS one, p.reason <> 'done' AND coalesce(p.not_before > $3, true) AS waits
-                FROM rowlock.pair_key AS p
-                WHERE held.one IS NULL AND p.pair = $4 AND p.key = plain.unique_key LIMIT 1) AS known ON true
+            %5$s
         ), needed AS MATERIALIZED (
             SELECT c.*, CASE WHEN c.problem IS NULL AND NOT $5 THEN nextval('rowlock.job_id') END AS id,
                    row_number() OVER () - 1 AS i
@@ -62,11 +63,12 @@ BEGIN
                 -- What is short and plain breaks no rule.
                 SELECT s.*, CASE WHEN octet_length(s.payload::text) > 256 OR strpos(s.payload::text, '\u0000') > 0
                     THEN rowlock.stage_problem($2, s.payload::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL) END AS problem
-                FROM (SELECT l.n, l.key, l.unique_key, l.known, %s AS payload
+                FROM (SELECT l.n, l.key, l.unique_key, l.known, %2$s AS payload
                       FROM looked AS l WHERE l.counts AND NOT l.live AND NOT l.waits OFFSET 0) AS s OFFSET 0) AS c
         ), taken AS (
             INSERT INTO rowlock.key (kind, unique_key, id)
             SELECT $2, r.unique_key, r.id FROM needed AS r WHERE r.id IS NOT NULL ORDER BY r.unique_key
+            -- Somebody else may be quicker.
             ON CONFLICT DO NOTHING
             RETURNING id
         ), stamp AS MATERIALIZED (
@@ -78,9 +80,9 @@ BEGIN
                 THEN ($7 + r.i * 0.6180339887498949 - floor($7 + r.i * 0.6180339887498949)) * $6 * interval '1 ms'
                 ELSE interval '0' END AS due
             FROM needed AS r CROSS JOIN LATERAL (SELECT (SELECT s.now FROM stamp AS s) AS at) AS born
-            WHERE EXISTS (SELECT 1 FROM taken AS t WHERE t.id = r.id)
+            WHERE r.id IN (SELECT t.id FROM taken AS t)
         ), near AS (
-            INSERT INTO rowlock.job_%s
+            INSERT INTO rowlock.job_%3$s
             SELECT f.id, f.due, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
                    $10, false, false, false, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload
             FROM fresh AS f WHERE NOT $12 AND f.due <= f.born + interval '1 min'
@@ -107,10 +109,28 @@ BEGIN
                      min(f.due) AS earliest, max(f.born) AS at
               FROM fresh AS f) AS c
         $tick$, wanted, CASE WHEN lines IS NULL THEN 'row_to_json(l.q)' ELSE 'l.q::json' END,
-        (SELECT last_value % 8 FROM rowlock.ring))
-    INTO did
-    USING at_most, of_kind, now, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,
-          rule.unique_until = 'start', lines::json, switched.holds;
+        (SELECT last_value % 8 FROM rowlock.ring),
+        CASE WHEN noted THEN 'known.one IS NOT NULL AS known, coalesce(known.waits, false) AS waits'
+             ELSE 'false AS known, false AS waits' END,
+        CASE WHEN noted THEN $known$
+            LEFT JOIN LATERAL (
+                SELECT 1 AS one, p.reason <> 'done' AND coalesce(p.not_before > $3, true) AS waits
+                FROM rowlock.pair_key AS p
+                WHERE held.one IS NULL AND p.pair = $4 AND p.key = plain.unique_key LIMIT 1) AS known ON true
+            $known$ ELSE '' END);
+    -- The keys were free a moment ago: without ON CONFLICT they cost half. If one is taken after all, the
+    -- whole batch is tried again with it.
+    quickly := replace(replace(statement, 'ON CONFLICT DO NOTHING', ''),
+                       'WHERE r.id IN (SELECT t.id FROM taken AS t)', 'WHERE r.id IS NOT NULL');
+    BEGIN
+        EXECUTE quickly INTO did
+        USING at_most, of_kind, now, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,
+              rule.unique_until = 'start', lines::json, switched.holds;
+    EXCEPTION WHEN unique_violation THEN
+        EXECUTE statement INTO did
+        USING at_most, of_kind, now, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,
+              rule.unique_until = 'start', lines::json, switched.holds;
+    END;
     rows_found := did.found;
     live := did.live + did.tried - did.made;
     held_back := did.held_back;
