@@ -272,7 +272,7 @@ fn a_newer_or_changed_schema_is_exit_5() {
         assert_eq!(finished.code, Some(5), "{finished:?}");
         assert!(finished.stderr.contains("another form"), "{finished:?}");
     }
-    file.execute_batch("UPDATE rowlock_migration SET version = 999 WHERE version = 2")
+    file.execute_batch("DELETE FROM rowlock_migration WHERE version = 1; UPDATE rowlock_migration SET version = 999")
         .unwrap();
     let finished = place.run(&["enqueue", "echo"]);
     assert_eq!(finished.code, Some(5), "{finished:?}");
