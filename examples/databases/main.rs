@@ -7,6 +7,7 @@ mod postgres;
 mod sqlite;
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -136,27 +137,17 @@ const FORGETFUL: usize = 50;
 
 async fn bad_day(db: &Db, rowlock: &Rowlock, cloud: &Cloud, many: usize) -> Result<bool, Error> {
     let found_before = found_by_ticks(rowlock).await?;
-    let mut asked = Vec::new();
-    let mut forgotten = 0;
-    let mut thrown_away = (0, 0);
-    for request in 1..=many {
-        let enqueue = request % FORGETFUL != 0;
-        asked.push(db.request(&format!("db-{request}"), enqueue).await?);
-        forgotten += u64::from(!enqueue);
-        if request == many / 2 {
-            // Work stops for a while, and users go on asking.
-            let queue = Name::new("default")?;
-            let reason = "the cloud is in trouble".to_owned();
-            rowlock.operate().pause_queue(&queue, Some(reason)).await?;
-        }
-        if request == many {
-            thrown_away = throw_away(rowlock).await?;
-            rowlock
-                .operate()
-                .resume_queue(&Name::new("default")?)
-                .await?;
-        }
-    }
+    let mut asked = ask_for(db, 1..=many / 2).await?;
+
+    // Work stops for a while, and users go on asking.
+    let queue = Name::new("default")?;
+    let reason = "the cloud is in trouble".to_owned();
+    rowlock.operate().pause_queue(&queue, Some(reason)).await?;
+    asked.extend(ask_for(db, many / 2 + 1..=many).await?);
+
+    let thrown_away = throw_away(rowlock).await?;
+    rowlock.operate().resume_queue(&queue).await?;
+    let forgotten = (many / FORGETFUL) as u64;
     println!("created      {many} rows, {forgotten} of them without a job");
     println!("thrown away  {} jobs, the whole queue", thrown_away.0);
 
@@ -186,6 +177,16 @@ async fn bad_day(db: &Db, rowlock: &Rowlock, cloud: &Cloud, many: usize) -> Resu
     println!("found        {found} rows by ticks alone");
     println!("ready        {ready} of {databases}, all of them backed up: nothing is lost");
     Ok(true)
+}
+
+/// Users' requests; answers with the new ids.
+async fn ask_for(db: &Db, requests: RangeInclusive<usize>) -> Result<Vec<i64>, Error> {
+    let mut ids = Vec::new();
+    for request in requests {
+        let enqueue = request % FORGETFUL != 0;
+        ids.push(db.request(&format!("db-{request}"), enqueue).await?);
+    }
+    Ok(ids)
 }
 
 /// How many rows only ticks have found so far.
@@ -309,23 +310,14 @@ impl Db {
     /// The next backup of a database is due when its policy says.
     async fn move_on(&self, id: i64) -> sqlx::Result<()> {
         match self {
-            Self::Sqlite(pool) => sqlx::query(sqlite::MOVE_ON)
-                .bind(id)
-                .execute(pool)
-                .await
-                .map(drop),
-            Self::Postgres(pool) => sqlx::query(postgres::MOVE_ON)
-                .bind(id)
-                .execute(pool)
-                .await
-                .map(drop),
+            Self::Sqlite(pool) => sqlite::move_on(pool, id).await,
+            Self::Postgres(pool) => postgres::move_on(pool, id).await,
         }
     }
 
     /// How many databases there are, how many are ready, how many have been backed up.
     async fn count(&self) -> sqlx::Result<(i64, i64, i64)> {
-        let count =
-            "SELECT count(*), count(CASE WHEN state = 'ready' THEN 1 END), count(last_run_at)
+        let count = "SELECT count(*), count(nullif(state, 'pending')), count(last_run_at)
                      FROM databases LEFT JOIN backup_policies ON database_id = id";
         on!(self, pool => sqlx::query_as(count).fetch_one(pool).await)
     }

@@ -22,13 +22,17 @@ CREATE INDEX IF NOT EXISTS backup_policies_next ON backup_policies (next_run_at,
 
 pub const DUE_POLICIES: &str = "SELECT database_id FROM backup_policies WHERE next_run_at <= now()";
 
-pub const MOVE_ON: &str = "UPDATE backup_policies
-    SET last_run_at = now(), next_run_at = now() + make_interval(secs => every_seconds)
-    WHERE database_id = $1";
-
 pub async fn open(url: &str) -> Result<PgPool, Error> {
     migrate_up(&Address::parse(url)?).await?; // or: rowlock migrate up
     let pool = PgPool::connect(url).await?;
     sqlx::raw_sql(TABLES).execute(&pool).await?;
     Ok(pool)
+}
+
+pub async fn move_on(pool: &PgPool, id: i64) -> sqlx::Result<()> {
+    let next = "UPDATE backup_policies
+                SET last_run_at = now(), next_run_at = now() + make_interval(secs => every_seconds)
+                WHERE database_id = $1";
+    sqlx::query(next).bind(id).execute(pool).await?;
+    Ok(())
 }

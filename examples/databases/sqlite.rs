@@ -25,9 +25,6 @@ CREATE INDEX IF NOT EXISTS backup_policies_next ON backup_policies (next_run_at,
 pub const DUE_POLICIES: &str =
     "SELECT database_id FROM backup_policies WHERE next_run_at <= unixepoch()";
 
-pub const MOVE_ON: &str = "UPDATE backup_policies
-    SET last_run_at = unixepoch(), next_run_at = unixepoch() + every_seconds WHERE database_id = $1";
-
 pub async fn open(url: &str) -> Result<SqlitePool, Error> {
     migrate_up(&Address::parse(url)?, &Clock::system())?; // or: rowlock migrate up --url sqlite:app.db
     // There is one writer at a time anyway.
@@ -35,4 +32,12 @@ pub async fn open(url: &str) -> Result<SqlitePool, Error> {
     let pool = pool.connect(url).await?;
     sqlx::raw_sql(TABLES).execute(&pool).await?;
     Ok(pool)
+}
+
+pub async fn move_on(pool: &SqlitePool, id: i64) -> sqlx::Result<()> {
+    let next = "UPDATE backup_policies
+                SET last_run_at = unixepoch(), next_run_at = unixepoch() + every_seconds
+                WHERE database_id = $1";
+    sqlx::query(next).bind(id).execute(pool).await?;
+    Ok(())
 }

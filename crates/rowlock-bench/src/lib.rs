@@ -8,6 +8,7 @@
 
 mod machine;
 mod measurement;
+pub mod pairs;
 mod place;
 pub mod report;
 mod size;

@@ -66,6 +66,18 @@ Examples:
   rowlock bench sqlite --check --out docs/bench
   rowlock bench sqlite --quick --json")]
     Sqlite(BenchSqlite),
+    /// Ticks of a pair over a million rows, in a temporary folder or with --url on a server
+    #[command(after_help = "\
+Ours against plain INSERT ... SELECTs of the same columns, in batches of the same size. With --url
+postgres://... it happens in that database, in a schema rowlock_bench_... of its own that is dropped
+at the end; otherwise in a temporary SQLite file. With --check a goal that was missed is named and the
+exit code is 6.
+
+Examples:
+  rowlock bench pairs --check
+  rowlock bench pairs --url postgres://localhost/app --check
+  rowlock bench pairs --quick --json")]
+    Pairs(BenchSqlite),
     /// One of the processes of a measurement
     #[command(hide = true)]
     Part {
@@ -88,7 +100,7 @@ pub struct BenchSqlite {
     /// Tiny sizes: whether everything runs and is counted right, not how fast
     #[arg(long)]
     pub quick: bool,
-    /// Also write sqlite.json and sqlite.svg into this folder
+    /// Also write the figures into this folder, as JSON and for sqlite as a chart
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Measure on this folder's disk [default: the current folder]

@@ -5,16 +5,18 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use rowlock::Clock;
 use rowlock::run::Signals;
+use rowlock_bench::pairs;
 use rowlock_bench::report::{Report, chart, missed, table};
 use rowlock_bench::sqlite::{self, Pace, Part};
 use rowlock_bench::{Machine, Measurement, Place, Size};
 
-use crate::cli::{Bench, BenchSqlite};
+use crate::cli::{Bench, BenchSqlite, Global};
 use crate::{exit, out, show};
 
-pub async fn run(what: &Bench, json: bool) -> Result<u8> {
+pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
     match what {
-        Bench::Sqlite(how) => measure(how, json).await,
+        Bench::Sqlite(how) => measure(how, "sqlite", None, json).await,
+        Bench::Pairs(how) => measure(how, "pairs", server(global), json).await,
         Bench::Part {
             path,
             produce,
@@ -28,17 +30,34 @@ pub async fn run(what: &Bench, json: bool) -> Result<u8> {
     }
 }
 
-async fn measure(how: &BenchSqlite, json: bool) -> Result<u8> {
-    let size = match how.quick {
-        true => Size::quick(),
-        false => Size::full(),
-    };
+/// The server that is named; a file is never measured in.
+fn server(global: &Global) -> Option<&str> {
+    let url = global.url.as_deref()?;
+    let is_server = url.starts_with("postgres:") || url.starts_with("postgresql:");
+    is_server.then_some(url)
+}
+
+async fn figures(
+    how: &BenchSqlite,
+    what: &str,
+    place: &Place,
+    server: Option<&str>,
+) -> Result<Vec<Measurement>> {
+    match (what, how.quick) {
+        ("pairs", true) => pairs::run(pairs::Size::quick(), place, server, &out::note).await,
+        ("pairs", false) => pairs::run(pairs::Size::full(), place, server, &out::note).await,
+        (_, true) => sqlite::run(&Size::quick(), place, &out::note).await,
+        (_, false) => sqlite::run(&Size::full(), place, &out::note).await,
+    }
+}
+
+async fn measure(how: &BenchSqlite, what: &str, server: Option<&str>, json: bool) -> Result<u8> {
     let place = Place::below(&how.dir)?;
     let machine = Machine::here(place.path());
     tell(&machine, &how.dir, how.quick);
     let mut signals = Signals::listen()?;
     let all = tokio::select! {
-        all = sqlite::run(&size, &place, &out::note) => all?,
+        all = figures(how, what, &place, server) => all?,
         // The folder goes with the place.
         () = signals.next() => return Err(exit::with(exit::FAILED, "stopped before the end")),
     };
@@ -102,7 +121,11 @@ fn keep(folder: &Path, machine: &Machine, all: &[Measurement]) -> Result<()> {
     };
     let mut text = serde_json::to_string_pretty(&report).context("can't write JSON")?;
     text.push('\n');
-    let files = [("sqlite.json", text), ("sqlite.svg", chart(all, machine))];
+    let name = all.first().map_or("nothing", |first| first.bench);
+    let mut files = vec![(format!("{name}.json"), text)];
+    if name == "sqlite" {
+        files.push((format!("{name}.svg"), chart(all, machine)));
+    }
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
     for (name, text) in files {
         let path = folder.join(name);

@@ -42,7 +42,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Man { dir } => return man::run(dir.as_deref()),
         // It has a store of its own, and never touches the user's.
         Verb::Demo(Demo::Crash(how)) => return demo::run(how, &global, json).await,
-        Verb::Bench(what) => return bench::run(what, json).await,
+        Verb::Bench(what) => return bench::run(what, &global, json).await,
         _ => {}
     }
     let setup = Setup::read(&global)?;
@@ -62,7 +62,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,
-        Verb::Bench(what) => bench::run(&what, json).await,
+        Verb::Bench(what) => bench::run(&what, &global, json).await,
         Verb::Completions { shell } => completions::run(shell),
         Verb::Man { dir } => man::run(dir.as_deref()),
         Verb::Demo(Demo::Crash(how)) => demo::run(&how, &global, json).await,

@@ -54,7 +54,7 @@ fn outer_words(text: &str) -> Result<Vec<String>, String> {
                     return Err("its query has a comment that is never closed".to_owned());
                 }
             }
-            ';' => return Err("its query has a semicolon: write one SELECT without it".to_owned()),
+            ';' => return Err("its query has a semicolon: take it out".to_owned()),
             '\0' => return Err("its query has a NUL character".to_owned()),
             '(' => depth += 1,
             ')' => {

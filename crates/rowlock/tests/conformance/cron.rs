@@ -100,7 +100,7 @@ pub async fn a_tick_makes_one_job_whoever_fires_it(world: World) {
         token: Some(lead(&other).await),
         expected: before.next_at,
         ticks: vec![before.next_at],
-        next_at: minute(&world, 10),
+        next_at: minute(&world, 7),
     };
     let by_hand = Fire {
         token: None,

@@ -1,8 +1,10 @@
 //! The one list of cases, run on every engine.
 
 mod claim;
+mod contract;
 mod cron;
 mod derived;
+mod held_back;
 mod hostile;
 mod lease;
 mod operate;
@@ -161,16 +163,18 @@ cases! {
         keys_may_be_texts_and_several_columns,
         shards_share_the_rows,
         a_window_is_filled_evenly,
+        a_leader_that_was_replaced_writes_nothing,
+        switches_hold_for_ticks;
+    held_back:
         a_job_that_failed_for_good_is_held_back_for_longer_and_longer,
         a_cancelled_job_is_held_back_until_it_is_lifted,
         what_is_not_kept_is_held_back_all_the_same,
         a_success_is_not_noted,
-        done_twice_without_an_effect_is_held_back,
-        a_leader_that_was_replaced_writes_nothing,
+        done_twice_without_an_effect_is_held_back;
+    contract:
         rows_without_a_key_of_their_own_make_a_tick_fail,
         a_query_that_fails_leaves_the_last_good_tick,
         a_query_that_can_not_be_keyed_is_refused,
-        switches_hold_for_ticks,
         declaring_again_says_what_differs,
         states_that_nobody_claims_are_named_with_their_rows,
         a_query_without_an_index_is_named_with_the_one_that_helps;

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use rowlock::engine::{
-    Batch, Duty, Filter, From, HeldBack, Leading, PairRow, Post, Take, TickEnd, Ticked,
-};
+use rowlock::engine::{Batch, Duty, Filter, From, Leading, PairRow, Post, Take, TickEnd, Ticked};
 use rowlock::error::{Error, Result};
 use rowlock::job::{Backoff, Token};
 use rowlock::reconcile::tick_by_hand;
-use rowlock::settle::Verdict;
 use rowlock::switch::{Mode, Setting, Target};
-use rowlock::{JobState, Kind, MINUTE, Outcome, Pair, Record};
+use rowlock::{JobState, Kind, MINUTE, Pair, Record};
 
 use super::world::{Home, Site, World, job, name};
 
@@ -75,7 +72,7 @@ pub async fn declare(site: &Site, pair: &Pair) {
 }
 
 /// A site with rows and a pair over them.
-async fn set_up(world: &World, pending: i64, pair: &Pair) -> Site {
+pub async fn set_up(world: &World, pending: i64, pair: &Pair) -> Site {
     databases(world, pending);
     let site = world.open();
     declare(&site, pair).await;
@@ -91,14 +88,6 @@ pub async fn tick(site: &Site, pair: &Pair) -> Ticked {
 pub async fn row(site: &Site) -> PairRow {
     let rows = site.rowlock.schedule().pairs().await.unwrap();
     rows.into_iter().next().expect("a pair")
-}
-
-async fn held_back(site: &Site) -> Vec<HeldBack> {
-    let schedule = site.rowlock.schedule();
-    schedule
-        .held_back(&name("create"), None, 100)
-        .await
-        .unwrap()
 }
 
 pub async fn live(site: &Site) -> Vec<Record> {
@@ -286,153 +275,7 @@ pub async fn a_window_is_filled_evenly(world: World) {
     assert!(chi < 49.6, "{chi}: {buckets:?}");
 }
 
-/// Claims the job of a key and settles it.
-async fn end(site: &Site, outcome: Outcome) {
-    let worker = site.join().await;
-    let job = site.claim_one(&worker, &["create"]).await;
-    site.finish(&job, outcome).await;
-    site.engine().leave(&worker).await.unwrap();
-}
-
-pub async fn a_job_that_failed_for_good_is_held_back_for_longer_and_longer(world: World) {
-    let pair = pair(QUERY).hold_back(MINUTE);
-    let site = set_up(&world, 1, &pair).await;
-    for (n, wait) in [(1, MINUTE), (2, 4 * MINUTE), (3, 16 * MINUTE)] {
-        let ticked = tick(&site, &pair).await;
-        assert_eq!(ticked.enqueued, 1, "time {n}");
-        assert_eq!(
-            ticked.lost,
-            u64::from(n == 1),
-            "a known failure isn't a lost enqueue"
-        );
-        end(&site, Outcome::Fail("no".to_owned())).await;
-        let held = held_back(&site).await;
-        assert_eq!((held[0].reason.as_str(), held[0].n), ("failed", n));
-        assert_eq!(held[0].not_before, Some(world.clock.now() + wait));
-        assert_eq!(row(&site).await.held_back, 1);
-        world.advance(wait - Duration::from_secs(1));
-        assert_eq!(tick(&site, &pair).await.held_back, 1);
-        assert!(live(&site).await.is_empty());
-        world.advance(Duration::from_secs(1));
-    }
-    assert_eq!(row(&site).await.held_back, 0);
-    // Whoever asks by hand is not held back.
-    let direct = job("create")
-        .payload_of(&serde_json::json!({"id": 1}))
-        .unwrap();
-    site.stage(direct).await;
-}
-
-pub async fn a_cancelled_job_is_held_back_until_it_is_lifted(world: World) {
-    let pair = pair(QUERY);
-    let site = set_up(&world, 2, &pair).await;
-    tick(&site, &pair).await;
-    let jobs = live(&site).await;
-    site.engine()
-        .cancel(vec![jobs[0].id])
-        .await
-        .unwrap()
-        .remove(0)
-        .unwrap();
-    // One that runs, cancelled on request.
-    let worker = site.join().await;
-    let running = site.claim_one(&worker, &["create"]).await;
-    site.engine()
-        .cancel(vec![running.id])
-        .await
-        .unwrap()
-        .remove(0)
-        .unwrap();
-    site.settle(&running, Verdict::Cancelled).await;
-    world.advance(Duration::from_secs(7 * 86_400));
-    let ticked = tick(&site, &pair).await;
-    assert_eq!((ticked.held_back, ticked.enqueued), (2, 0));
-    let held = held_back(&site).await;
-    assert!(
-        held.iter()
-            .all(|key| key.reason == "cancelled" && key.not_before.is_none())
-    );
-    // A retry lifts it, and so does the word itself.
-    let schedule = site.rowlock.schedule();
-    let lifted = schedule
-        .lift(&pair.name, Some(vec!["[1]".to_owned()]))
-        .await
-        .unwrap();
-    assert_eq!(lifted, 1);
-    let ticked = tick(&site, &pair).await;
-    assert_eq!((ticked.held_back, ticked.enqueued), (1, 1));
-    site.engine()
-        .redrive(vec![running.id])
-        .await
-        .unwrap()
-        .remove(0)
-        .unwrap();
-    assert!(held_back(&site).await.is_empty());
-}
-
-pub async fn what_is_not_kept_is_held_back_all_the_same(world: World) {
-    let pair = pair(QUERY);
-    databases(&world, 1);
-    let site = world.open();
-    let mut kind = kind_of("create");
-    kind.retention.failed = Duration::ZERO;
-    kind.retention.cancelled = Duration::ZERO;
-    site.engine().add_kinds(&[kind]).await.unwrap();
-    let schedule = site.rowlock.schedule();
-    schedule
-        .declare_pairs(std::slice::from_ref(&pair), true)
-        .await
-        .unwrap();
-    tick(&site, &pair).await;
-    end(&site, Outcome::Fail("no".to_owned())).await;
-    assert_eq!(tick(&site, &pair).await.held_back, 1);
-    schedule.lift(&pair.name, None).await.unwrap();
-    tick(&site, &pair).await;
-    let waiting = live(&site).await.remove(0);
-    site.engine()
-        .cancel(vec![waiting.id])
-        .await
-        .unwrap()
-        .remove(0)
-        .unwrap();
-    assert_eq!(tick(&site, &pair).await.held_back, 1);
-}
-
-pub async fn a_success_is_not_noted(world: World) {
-    let pair = pair(QUERY);
-    let site = set_up(&world, 1, &pair).await;
-    tick(&site, &pair).await;
-    end(&site, Outcome::Done).await;
-    assert!(held_back(&site).await.is_empty());
-    assert_eq!(tick(&site, &pair).await.enqueued, 1, "the row still asks");
-}
-
-pub async fn done_twice_without_an_effect_is_held_back(world: World) {
-    let pair = pair(QUERY).hold_back(MINUTE);
-    let site = set_up(&world, 1, &pair).await;
-    let lead = site.rowlock.lead();
-    let key = || vec!["[1]".to_owned()];
-    assert_eq!(lead.still_wanted(&pair.name, key()).await.unwrap(), 0);
-    let ticked = tick(&site, &pair).await;
-    assert_eq!(
-        (ticked.enqueued, ticked.lost),
-        (1, 0),
-        "once may be bad luck"
-    );
-    end(&site, Outcome::Done).await;
-    assert_eq!(lead.still_wanted(&pair.name, key()).await.unwrap(), 1);
-    assert_eq!(tick(&site, &pair).await.held_back, 1);
-    assert_eq!(held_back(&site).await[0].reason, "ineffective");
-    assert_eq!(row(&site).await.ineffective, 1);
-    world.advance(MINUTE);
-    assert_eq!(tick(&site, &pair).await.enqueued, 1);
-    end(&site, Outcome::Done).await;
-    assert_eq!(lead.still_wanted(&pair.name, key()).await.unwrap(), 1);
-    let held = held_back(&site).await;
-    assert_eq!(held[0].not_before, Some(world.clock.now() + 4 * MINUTE));
-}
-
-async fn posts(site: &Site, leading: Leading) -> Vec<Post> {
+pub async fn posts(site: &Site, leading: Leading) -> Vec<Post> {
     site.rowlock.lead().lead(leading).await.unwrap().posts
 }
 
@@ -525,81 +368,6 @@ pub async fn a_leader_that_was_replaced_writes_nothing(world: World) {
     assert_eq!((post.token, post.beat), (Some(second), 0));
 }
 
-pub async fn rows_without_a_key_of_their_own_make_a_tick_fail(world: World) {
-    let mut client = world.home.client();
-    client.execute("CREATE TABLE odd (id integer, todo integer)");
-    client.execute("INSERT INTO odd VALUES (1, 1), (NULL, 1), (2, 1), (2, 1), (3, 0)");
-    for (query, words) in [
-        ("SELECT id FROM odd WHERE todo = 1", "no key"),
-        (
-            "SELECT id FROM odd WHERE todo = 1 AND id IS NOT NULL",
-            "repeat a key",
-        ),
-    ] {
-        let pair = pair(query);
-        let site = world.open();
-        declare(&site, &pair).await;
-        let why = tick_by_hand(&site.rowlock, &pair, false, |_| {})
-            .await
-            .unwrap_err();
-        assert!(why.to_string().contains(words), "{why}");
-        assert_eq!(live(&site).await.len(), 2, "the others have their jobs");
-        let seen = row(&site).await;
-        assert!(seen.error.unwrap().contains(words));
-        assert_eq!(seen.last_success, None);
-    }
-}
-
-pub async fn a_query_that_fails_leaves_the_last_good_tick(world: World) {
-    let pair = pair(QUERY);
-    let site = set_up(&world, 1, &pair).await;
-    tick(&site, &pair).await;
-    let good = world.clock.now();
-    world.advance(MINUTE);
-    world.home.client().execute("DROP TABLE databases");
-    let why = tick_by_hand(&site.rowlock, &pair, false, |_| {})
-        .await
-        .unwrap_err();
-    assert!(matches!(why, Error::Invalid(_)), "{why:?}");
-    let seen = row(&site).await;
-    assert!(
-        seen.error.clone().unwrap().contains("databases"),
-        "{seen:?}"
-    );
-    assert_eq!(seen.last_success, Some(good));
-    assert_eq!(seen.age, MINUTE);
-}
-
-pub async fn a_query_that_can_not_be_keyed_is_refused(world: World) {
-    databases(&world, 1);
-    let site = world.open();
-    let source = site.rowlock.lead().source();
-    for (query, word) in [
-        ("SELECT name FROM databases", "id"),
-        ("SELECT nothing FROM databases", "nothing"),
-        ("SELECT id FROM nowhere", "nowhere"),
-        ("SELECT id FORM databases", "databases"),
-    ] {
-        let why = source.columns(&pair(query)).await.unwrap_err();
-        assert!(matches!(why, Error::Invalid(_)), "{query}: {why:?}");
-        assert!(why.to_string().contains(word), "{query}: {why}");
-    }
-    let columns = source.columns(&pair(QUERY)).await.unwrap();
-    assert_eq!(columns[0].name, "id");
-    // And the key must be the kind's.
-    site.engine()
-        .add_kinds(&[Kind::new("create").unwrap()])
-        .await
-        .unwrap();
-    let why = site
-        .rowlock
-        .schedule()
-        .declare_pairs(&[pair(QUERY)], true)
-        .await
-        .unwrap_err();
-    assert!(matches!(why, Error::Invalid(_)), "{why:?}");
-}
-
 pub async fn switches_hold_for_ticks(world: World) {
     let pair = pair(QUERY);
     let site = set_up(&world, 4, &pair).await;
@@ -652,74 +420,4 @@ pub async fn switches_hold_for_ticks(world: World) {
         .await
         .unwrap();
     assert_eq!(row(&site).await.switch.unwrap().mode, Mode::Pause);
-}
-
-pub async fn declaring_again_says_what_differs(world: World) {
-    let first = pair(QUERY).shards(3);
-    let site = set_up(&world, 1, &first).await;
-    assert_eq!(posts(&site, Leading::default()).await.len(), 3);
-    let second = pair("SELECT id FROM databases WHERE state = 'new'").shards(2);
-    let schedule = site.rowlock.schedule();
-    let drift = schedule
-        .declare_pairs(std::slice::from_ref(&second), false)
-        .await
-        .unwrap();
-    let rowlock::engine::Applied::Changed(differences) = &drift[0] else {
-        panic!("{drift:?}");
-    };
-    assert!(
-        differences.iter().any(|line| line.starts_with("query: ")),
-        "{differences:?}"
-    );
-    assert_eq!(row(&site).await.pair, first, "the table rules");
-    schedule
-        .declare_pairs(std::slice::from_ref(&second), true)
-        .await
-        .unwrap();
-    assert_eq!(row(&site).await.pair, second);
-    assert_eq!(posts(&site, Leading::default()).await.len(), 2);
-    schedule.forget_pair(&second.name).await.unwrap();
-    assert!(schedule.pairs().await.unwrap().is_empty());
-    assert!(posts(&site, Leading::default()).await.is_empty());
-    let gone = schedule.forget_pair(&second.name).await;
-    assert!(matches!(gone, Err(Error::NotFound(_))), "{gone:?}");
-}
-
-pub async fn states_that_nobody_claims_are_named_with_their_rows(world: World) {
-    let states = rowlock::reconcile::States {
-        table: "databases".to_owned(),
-        column: "state".to_owned(),
-        pending: vec!["pending".to_owned(), "partial".to_owned()],
-        terminal: vec!["ready".to_owned()],
-        other: vec!["theirs".to_owned()],
-    };
-    let pair = pair(QUERY).states(states);
-    let site = set_up(&world, 3, &pair).await;
-    world.home.client().execute(
-        "INSERT INTO databases VALUES (10, NULL, 'partial'), (11, NULL, 'partial'), (12, NULL, 'lost'), \
-         (13, NULL, 'ready'), (14, NULL, 'theirs')",
-    );
-    let found = site.rowlock.lead().source().examine(&pair).await.unwrap();
-    assert_eq!(found.unclaimed, [("lost".to_owned(), 1)]);
-    assert_eq!(found.missed, [("partial".to_owned(), 2)]);
-    assert!(found.plans.is_empty(), "{found:?}");
-    let lead = site.rowlock.lead();
-    lead.uncovered(&pair.name, found.unclaimed).await.unwrap();
-    assert_eq!(row(&site).await.uncovered, [("lost".to_owned(), 1)]);
-}
-
-pub async fn a_query_without_an_index_is_named_with_the_one_that_helps(world: World) {
-    let mut client = world.home.client();
-    client.execute("CREATE TABLE jobless (id bigint PRIMARY KEY, state text NOT NULL)");
-    let pair = pair("SELECT id FROM jobless WHERE state = 'pending'");
-    let site = world.open();
-    let source = site.rowlock.lead().source();
-    let found = source.examine(&pair).await.unwrap();
-    let remark = found.plans.first().expect("a remark");
-    assert!(remark.what.contains("jobless"), "{remark:?}");
-    let remedy = remark.remedy.clone().expect("a remedy");
-    assert!(remedy.starts_with("CREATE INDEX"), "{remedy}");
-    client.execute(&remedy);
-    let found = source.examine(&pair).await.unwrap();
-    assert!(found.plans.is_empty(), "{found:?}");
 }

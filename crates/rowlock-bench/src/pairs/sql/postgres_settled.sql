@@ -1,0 +1,2 @@
+UPDATE bench.databases SET state = 'ready';
+VACUUM ANALYZE bench.databases;

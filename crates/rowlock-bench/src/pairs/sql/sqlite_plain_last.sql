@@ -1,0 +1,1 @@
+SELECT payload ->> 'id' FROM plain ORDER BY id DESC LIMIT 1

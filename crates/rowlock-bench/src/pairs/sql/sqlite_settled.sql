@@ -1,0 +1,1 @@
+UPDATE databases SET state = 'ready'

@@ -1,0 +1,154 @@
+//! What a pair's query must be, and what is said about one that isn't.
+
+use rowlock::engine::Leading;
+use rowlock::error::Error;
+use rowlock::reconcile::tick_by_hand;
+use rowlock::{Kind, MINUTE};
+
+use super::pairs::{QUERY, databases, declare, live, pair, posts, row, set_up, tick};
+use super::world::World;
+
+pub async fn rows_without_a_key_of_their_own_make_a_tick_fail(world: World) {
+    let mut client = world.home.client();
+    client.execute("CREATE TABLE odd (id integer, todo integer)");
+    client.execute("INSERT INTO odd VALUES (1, 1), (NULL, 1), (2, 1), (2, 1), (3, 0)");
+    for (query, words) in [
+        ("SELECT id FROM odd WHERE todo = 1", "no key"),
+        (
+            "SELECT id FROM odd WHERE todo = 1 AND id IS NOT NULL",
+            "repeat a key",
+        ),
+    ] {
+        let pair = pair(query);
+        let site = world.open();
+        declare(&site, &pair).await;
+        let why = tick_by_hand(&site.rowlock, &pair, false, |_| {})
+            .await
+            .unwrap_err();
+        assert!(why.to_string().contains(words), "{why}");
+        assert_eq!(live(&site).await.len(), 2, "the others have their jobs");
+        let seen = row(&site).await;
+        assert!(seen.error.unwrap().contains(words));
+        assert_eq!(seen.last_success, None);
+    }
+}
+
+pub async fn a_query_that_fails_leaves_the_last_good_tick(world: World) {
+    let pair = pair(QUERY);
+    let site = set_up(&world, 1, &pair).await;
+    tick(&site, &pair).await;
+    let good = world.clock.now();
+    world.advance(MINUTE);
+    world.home.client().execute("DROP TABLE databases");
+    let why = tick_by_hand(&site.rowlock, &pair, false, |_| {})
+        .await
+        .unwrap_err();
+    assert!(matches!(why, Error::Invalid(_)), "{why:?}");
+    let seen = row(&site).await;
+    assert!(
+        seen.error.clone().unwrap().contains("databases"),
+        "{seen:?}"
+    );
+    assert_eq!(seen.last_success, Some(good));
+    assert_eq!(seen.age, MINUTE);
+}
+
+pub async fn a_query_that_can_not_be_keyed_is_refused(world: World) {
+    databases(&world, 1);
+    let site = world.open();
+    let source = site.rowlock.lead().source();
+    for (query, word) in [
+        ("SELECT name FROM databases", "id"),
+        ("SELECT nothing FROM databases", "nothing"),
+        ("SELECT id FROM nowhere", "nowhere"),
+        ("SELECT id FORM databases", "databases"),
+    ] {
+        let why = source.columns(&pair(query)).await.unwrap_err();
+        assert!(matches!(why, Error::Invalid(_)), "{query}: {why:?}");
+        assert!(why.to_string().contains(word), "{query}: {why}");
+    }
+    let columns = source.columns(&pair(QUERY)).await.unwrap();
+    assert_eq!(columns[0].name, "id");
+    // And the key must be the kind's.
+    site.engine()
+        .add_kinds(&[Kind::new("create").unwrap()])
+        .await
+        .unwrap();
+    let why = site
+        .rowlock
+        .schedule()
+        .declare_pairs(&[pair(QUERY)], true)
+        .await
+        .unwrap_err();
+    assert!(matches!(why, Error::Invalid(_)), "{why:?}");
+}
+
+pub async fn declaring_again_says_what_differs(world: World) {
+    let first = pair(QUERY).shards(3);
+    let site = set_up(&world, 1, &first).await;
+    assert_eq!(posts(&site, Leading::default()).await.len(), 3);
+    let second = pair("SELECT id FROM databases WHERE state = 'new'").shards(2);
+    let schedule = site.rowlock.schedule();
+    let drift = schedule
+        .declare_pairs(std::slice::from_ref(&second), false)
+        .await
+        .unwrap();
+    let rowlock::engine::Applied::Changed(differences) = &drift[0] else {
+        panic!("{drift:?}");
+    };
+    assert!(
+        differences.iter().any(|line| line.starts_with("query: ")),
+        "{differences:?}"
+    );
+    assert_eq!(row(&site).await.pair, first, "the table rules");
+    schedule
+        .declare_pairs(std::slice::from_ref(&second), true)
+        .await
+        .unwrap();
+    assert_eq!(row(&site).await.pair, second);
+    assert_eq!(posts(&site, Leading::default()).await.len(), 2);
+    schedule.forget_pair(&second.name).await.unwrap();
+    assert!(schedule.pairs().await.unwrap().is_empty());
+    assert!(posts(&site, Leading::default()).await.is_empty());
+    let gone = schedule.forget_pair(&second.name).await;
+    assert!(matches!(gone, Err(Error::NotFound(_))), "{gone:?}");
+}
+
+pub async fn states_that_nobody_claims_are_named_with_their_rows(world: World) {
+    let states = rowlock::reconcile::States {
+        table: "databases".to_owned(),
+        column: "state".to_owned(),
+        pending: vec!["pending".to_owned(), "partial".to_owned()],
+        terminal: vec!["ready".to_owned()],
+        other: vec!["theirs".to_owned()],
+    };
+    let pair = pair(QUERY).states(states);
+    let site = set_up(&world, 3, &pair).await;
+    world.home.client().execute(
+        "INSERT INTO databases VALUES (10, NULL, 'partial'), (11, NULL, 'partial'), (12, NULL, 'lost'), \
+         (13, NULL, 'ready'), (14, NULL, 'theirs')",
+    );
+    let found = site.rowlock.lead().source().examine(&pair).await.unwrap();
+    assert_eq!(found.unclaimed, [("lost".to_owned(), 1)]);
+    assert_eq!(found.missed, [("partial".to_owned(), 2)]);
+    assert!(found.plans.is_empty(), "{found:?}");
+    let lead = site.rowlock.lead();
+    lead.uncovered(&pair.name, found.unclaimed).await.unwrap();
+    assert_eq!(row(&site).await.uncovered, [("lost".to_owned(), 1)]);
+}
+
+pub async fn a_query_without_an_index_is_named_with_the_one_that_helps(world: World) {
+    let mut client = world.home.client();
+    client.execute("CREATE TABLE jobless (id bigint PRIMARY KEY, state text NOT NULL)");
+    let pair = pair("SELECT id FROM jobless WHERE state = 'pending'");
+    let site = world.open();
+    let source = site.rowlock.lead().source();
+    let found = source.examine(&pair).await.unwrap();
+    let remark = found.plans.first().expect("a remark");
+    assert!(remark.what.contains("jobless"), "{remark:?}");
+    let remedy = remark.remedy.clone().expect("a remedy");
+    assert!(remedy.starts_with("CREATE INDEX"), "{remedy}");
+    client.execute(&remedy);
+    let found = source.examine(&pair).await.unwrap();
+    assert!(found.plans.is_empty(), "{found:?}");
+}
