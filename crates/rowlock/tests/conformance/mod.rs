@@ -189,7 +189,9 @@ cases! {
         a_failing_pair_does_not_stop_the_others,
         a_paused_pair_does_not_tick,
         rows_of_another_database_get_their_jobs,
-        a_tick_that_overruns_goes_on_where_it_was;
+        a_tick_that_overruns_goes_on_where_it_was,
+        a_slow_question_keeps_no_job_waiting,
+        a_pair_that_was_changed_or_removed_is_so_at_once;
 }
 
 /// Makes a store of its own for a case.
