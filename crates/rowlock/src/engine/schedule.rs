@@ -278,6 +278,8 @@ pub struct Lines {
     pub cursor: Option<String>,
     /// Whether more come after it.
     pub more: bool,
+    /// What is wrong with the first row that can't become a job.
+    pub broken: Option<String>,
 }
 
 /// A row: its key as a JSON array, and itself as a JSON object.
@@ -318,6 +320,8 @@ pub struct Ticked {
     pub broken: Option<String>,
     /// Keys that got a job, or would: a few of them, of a dry batch only.
     pub sample: Vec<String>,
+    /// What is wrong with the first row that can't become a job.
+    pub broken: Option<String>,
 }
 
 /// How a tick went.

@@ -173,6 +173,7 @@ cases! {
         done_twice_without_an_effect_is_held_back;
     contract:
         rows_without_a_key_of_their_own_make_a_tick_fail,
+        a_row_that_can_not_become_a_job_starves_no_other,
         a_query_that_fails_leaves_the_last_good_tick,
         a_query_that_can_not_be_keyed_is_refused,
         declaring_again_says_what_differs,

@@ -86,10 +86,6 @@ impl Postgres {
             crash_point!("tick.staged");
             self.bell.ring();
         }
-        // The others of the batch have their jobs.
-        if let Some(why) = get::<Option<String>>(row, 11)? {
-            return Err(Error::Invalid(why));
-        }
         Ok(match &batch.from {
             From::Here { .. } => ticked,
             From::Lines(lines) => with_lines(ticked, lines),
@@ -143,6 +139,7 @@ fn ticked(row: &Row) -> Result<Ticked> {
         blocked: false,
         broken: None,
         sample: get(row, 10)?,
+        broken: get(row, 11)?,
     })
 }
 
@@ -157,6 +154,7 @@ fn with_lines(ticked: Ticked, lines: &Lines) -> Ticked {
         repeated: ticked.repeated + lines.repeated,
         cursor: lines.cursor.clone(),
         more: lines.more,
+        broken: ticked.broken.or_else(|| lines.broken.clone()),
         ..ticked
     }
 }
