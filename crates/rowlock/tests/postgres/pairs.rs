@@ -368,7 +368,7 @@ pub async fn a_tick_looks_for_each_key_in_the_index(small: Small) {
     side.execute(many).unwrap();
     let tick = "SELECT live FROM rowlock.tick('SELECT ''['' || to_jsonb(r.id)::text || '']'' AS key, r AS q
         FROM (SELECT id, name FROM databases) AS r ORDER BY r.id LIMIT 1000', NULL, NULL, 1000, 'create', 0,
-        NULL, 'create', NULL, NULL, true, 0, 0, false)";
+        NULL, 'create', NULL, NULL, true, 0, 0, false, false)";
     let scans = |table: &str| {
         side.value(&format!(
             "SELECT coalesce(seq_scan, 0) || ' ' || coalesce(idx_scan, 0) FROM pg_stat_xact_user_tables
