@@ -161,6 +161,7 @@ cases! {
         a_dry_tick_counts_and_changes_nothing,
         batches_go_on_from_their_key,
         keys_may_be_texts_and_several_columns,
+        a_key_that_is_spelled_otherwise_is_wanted,
         shards_share_the_rows,
         a_window_is_filled_evenly,
         a_leader_that_was_replaced_writes_nothing,
