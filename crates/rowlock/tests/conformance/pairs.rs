@@ -314,7 +314,7 @@ pub async fn posts(site: &Site, leading: Leading) -> Vec<Post> {
     site.rowlock.lead().lead(leading).await.unwrap().posts
 }
 
-async fn take(site: &Site, seen: (Option<Token>, i64)) -> Token {
+pub async fn take(site: &Site, seen: (Option<Token>, i64)) -> Token {
     let token = Token::random().unwrap();
     let duty = Duty::Pair(name("create"), 0);
     let leading = Leading {
@@ -349,7 +349,7 @@ fn led(pair: &Pair, token: Token) -> Batch {
     }
 }
 
-fn ended(pair: &Pair, token: Token, outcome: Result<Ticked, String>) -> TickEnd {
+pub fn ended(pair: &Pair, token: Token, outcome: Result<Ticked, String>) -> TickEnd {
     TickEnd {
         pair: pair.name.clone(),
         shard: 0,

@@ -205,13 +205,16 @@ pub(super) fn ask_text(pair: &Pair, types: &[String]) -> String {
     )
 }
 
-/// Rows of `source_rows`, at most `limit` of which count.
+/// Rows of `source_rows`, at most `limit` of which count, and none from the first without a payload on.
 fn lines(rows: &[Row], limit: usize) -> Result<Lines> {
+    let payloads: Vec<Option<&str>> = rows.iter().map(|row| get(row, 1)).collect::<Result<_>>()?;
+    let full = payloads.iter().position(Option::is_none);
+    let limit = full.map_or(limit, |full| full.min(limit));
     let mut lines = Lines {
         found: rows.len().min(limit) as u64,
         ..Lines::default()
     };
-    for (n, row) in rows.iter().enumerate() {
+    for (n, (row, payload)) in rows.iter().zip(payloads).enumerate() {
         let key: Option<String> = get(row, 0)?;
         match key {
             None if n < limit => lines.without_key += 1,
@@ -219,7 +222,7 @@ fn lines(rows: &[Row], limit: usize) -> Result<Lines> {
             Some(key) if lines.cursor.as_ref() == Some(&key) => lines.repeated += 1,
             Some(key) if n < limit => {
                 lines.cursor = Some(key.clone());
-                let payload = get(row, 1)?;
+                let payload = payload.unwrap_or_default().to_owned();
                 lines.lines.push(Line { key, payload });
             }
             _ => {}
@@ -277,9 +280,9 @@ impl Source for Tables {
         let wanted = wanted::rows(pair, shard, cursor, limit.saturating_add(1))?;
         let rows = self.rows(pair, &text_of_rows(&wanted), &[]).await?;
         let mut lines = lines(&rows, limit)?;
-        // No batch after the first meets the rows without a key.
-        if cursor.is_some() && shard == 0 && !lines.more {
-            let rows = self.rows(pair, &wanted::keyless(pair), &[]).await?;
+        let keyless = wanted::keyless(pair, shard, cursor).filter(|_| !lines.more);
+        if let Some(keyless) = keyless {
+            let rows = self.rows(pair, &keyless, &[]).await?;
             let keyless = rows.first().map_or(Ok(0), |row| row::count(row, 0))?;
             lines.found += keyless;
             lines.without_key += keyless;
