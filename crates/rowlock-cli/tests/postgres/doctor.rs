@@ -75,7 +75,7 @@ fn a_schema_that_was_changed_or_is_newer_is_found() {
         (level.as_str(), what.as_str()),
         ("error", "the index aside_due is missing")
     );
-    store.sql("UPDATE rowlock.migration SET version = 99");
+    store.sql("UPDATE rowlock.migration SET version = version + 98");
     let (_, what, _) = only(&store, "R002", &[]);
     assert!(what.contains("install a newer rowlock"), "{what}");
 }
@@ -85,7 +85,7 @@ fn a_switch_that_was_forgotten_is_found_and_cleared() {
     let store = well();
     store.sql("UPDATE rowlock.kind SET switch = 'hold', switch_reason = 'why'");
     let (_, what, remedy) = only(&store, "R008", &[]);
-    assert_eq!(what, "kind echo is set to hold: why");
+    assert_eq!(what, "kind:echo is set to hold: why");
     mend(&store, &remedy);
     assert_eq!(doctor(&store, &[]).0, Some(0));
 }
