@@ -272,7 +272,7 @@ fn a_newer_or_changed_schema_is_exit_5() {
         assert_eq!(finished.code, Some(5), "{finished:?}");
         assert!(finished.stderr.contains("another form"), "{finished:?}");
     }
-    file.execute_batch("UPDATE rowlock_migration SET version = version + 998")
+    file.execute_batch("DELETE FROM rowlock_migration WHERE version = 1; UPDATE rowlock_migration SET version = 999")
         .unwrap();
     let finished = place.run(&["enqueue", "echo"]);
     assert_eq!(finished.code, Some(5), "{finished:?}");
@@ -295,10 +295,11 @@ fn a_configuration_that_breaks_a_rule_is_exit_2_and_names_the_line() {
             "use noop, echo, sleep or flaky",
         ),
         ("[handlers.\"a b\"]\nbuiltin = \"echo\"", "valid name"),
-        ("[[drain]]\nto = \"x\"", "doesn't have yet"),
+        ("[[drain]]\nkinds = [\"x\"]", "doesn't have yet"),
+        ("[[cron]]\nname = \"x\"", "missing field `kind`"),
         (
-            "[[cron]]\nname = \"x\"",
-            "rowlock.toml:1: missing field `kind`",
+            "[[pair]]\nkind = \"x\"\nkey = [\"id\"]\nquery = \"SELECT 1 AS id\"",
+            "neither every nor cron",
         ),
         ("[worker]\nconcurrency = 0", "use 1 to"),
         ("[limits]\npayload = \"9GiB\"", "64KiB"),

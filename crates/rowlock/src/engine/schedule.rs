@@ -278,6 +278,8 @@ pub struct Lines {
     pub cursor: Option<String>,
     /// Whether more come after it.
     pub more: bool,
+    /// What is wrong with the first row that can't become a job.
+    pub broken: Option<String>,
 }
 
 /// A row: its key as a JSON array, and itself as a JSON object.
@@ -314,8 +316,12 @@ pub struct Ticked {
     pub more: bool,
     /// Nothing was done, because somebody's open transaction has one of the keys: try fewer rows.
     pub blocked: bool,
+    /// What is wrong with the first row that can't become a job.
+    pub broken: Option<String>,
     /// Keys that got a job, or would: a few of them, of a dry batch only.
     pub sample: Vec<String>,
+    /// What is wrong with the first row that can't become a job.
+    pub broken: Option<String>,
 }
 
 /// How a tick went.
@@ -331,7 +337,7 @@ pub struct TickEnd {
     pub outcome: std::result::Result<Ticked, String>,
     /// How long it took.
     pub took: Duration,
-    /// Where it goes on, if it didn't get through.
+    /// Where it goes on, if it didn't get through; also after rows that make it a failure.
     pub cursor: Option<String>,
     /// When the next one is due; nothing: as soon as possible.
     pub due_at: Option<Timestamp>,

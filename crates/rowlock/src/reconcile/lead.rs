@@ -11,20 +11,24 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use super::turn::{Finished, Turn, Worker};
+use super::turn::{Finished, SoFar, Turn, Worker};
 use super::{Pair, Questions, Sources};
 use crate::claim::Observer;
 use crate::clock::{self, Elapsed};
 use crate::engine::{Duty, Leading, Post, Posts, Take};
 use crate::error::Result;
 use crate::job::{Name, Token};
-use crate::run::task::Tasks;
+use crate::run::task::{self, Tasks};
 use crate::store::Rowlock;
 
 /// Posts are never looked at more often than this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 /// While there are posts to be had, looks follow each other like this.
 const EAGER: Duration = Duration::from_millis(100);
+/// After so many failures in a row a post is left to others for a while.
+const FAILURES: u32 = 3;
+/// After a panic.
+const PANIC_PAUSE: Duration = Duration::from_secs(60);
 /// How often a leader sees to what its ticks leave behind.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 const COVER_EVERY: Duration = Duration::from_secs(600);
@@ -38,6 +42,10 @@ pub(crate) struct Scheduler {
     mine: HashMap<Duty, Held>,
     pairs: HashMap<Name, Arc<Pair>>,
     paused: Vec<Name>,
+    /// Posts that this process has failed at lately, and until when it leaves them to others.
+    shunned: HashMap<Duty, Elapsed>,
+    /// Posts to be given up with the next look.
+    leaving: Vec<(Duty, Token)>,
     /// What time it was for the engine, and when that was.
     seen: Option<(Timestamp, Elapsed)>,
     tasks: Tasks,
@@ -50,6 +58,8 @@ struct Held {
     token: Token,
     due: Option<Timestamp>,
     cursor: Option<String>,
+    so_far: SoFar,
+    failures: u32,
     running_since: Option<Elapsed>,
     tidied: Option<Elapsed>,
     covered: Option<Elapsed>,
@@ -79,6 +89,8 @@ impl Scheduler {
             mine: HashMap::new(),
             pairs: HashMap::new(),
             paused: Vec::new(),
+            shunned: HashMap::new(),
+            leaving: Vec::new(),
             seen: None,
             tasks: Tasks::default(),
             done,
@@ -89,15 +101,19 @@ impl Scheduler {
     /// Looks, leads and ticks until it is dropped.
     pub(crate) async fn run(&mut self) {
         loop {
+            let began = self.worker.clock.elapsed();
+            let usual = self.lease / Observer::SAMPLES_PER_LEASE;
             let pause = match self.look().await {
-                Ok(more) if more => EAGER,
-                Ok(_) => self.lease / 4,
+                Ok(true) => EAGER.min(usual),
+                // Somebody may declare something one day.
+                Ok(false) if self.pairs.is_empty() && self.mine.is_empty() => usual * 3 / 2,
+                Ok(false) => usual,
                 Err(why) => {
                     tracing::warn!(%why, "can't look at the posts of leaders");
-                    self.lease / 4
+                    usual
                 }
             };
-            let look_at = self.worker.clock.elapsed() + pause.max(SHORTEST_PAUSE);
+            let look_at = began + pause.max(SHORTEST_PAUSE);
             loop {
                 self.start_due();
                 let now = self.worker.clock.elapsed();
@@ -115,15 +131,25 @@ impl Scheduler {
     }
 
     /// Takes what nobody leads and runs what is due once.
-    pub(crate) async fn pass(&mut self) -> Result<()> {
-        while self.look().await? {}
+    pub(crate) async fn pass(&mut self) {
+        loop {
+            match self.look().await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(why) => {
+                    tracing::warn!(%why, "ticks that are due wait for another process");
+                    return;
+                }
+            }
+        }
         self.start_due();
         while self.mine.values().any(|held| held.running_since.is_some()) {
             if let Some(finished) = self.finished.recv().await {
                 self.finish(finished);
             }
         }
-        Ok(())
+        // What ticks leave behind is seen to before the worker ends.
+        self.tasks.join().await;
     }
 
     /// Gives the posts up, so that others needn't wait.
@@ -152,6 +178,9 @@ impl Scheduler {
         self.drop_stuck();
         let posts = self.ask(Vec::new()).await?;
         if posts.posts.is_empty() {
+            // The last one may just have been removed.
+            self.worker.questions.know(Vec::new());
+            self.pairs.clear();
             return Ok(false);
         }
         self.read_pairs(&posts).await?;
@@ -169,6 +198,8 @@ impl Scheduler {
                     token,
                     due: post.due_at,
                     cursor: post.cursor,
+                    so_far: SoFar::default(),
+                    failures: 0,
                     running_since: None,
                     tidied: None,
                     covered: None,
@@ -189,9 +220,10 @@ impl Scheduler {
             holder: self.holder.clone(),
             keep,
             take,
-            leave: Vec::new(),
+            leave: self.leaving.clone(),
         };
         let posts = self.worker.lead.lead(leading).await?;
+        self.leaving.clear();
         self.seen = Some((posts.now, self.worker.clock.elapsed()));
         let ours = |duty: &Duty, token| {
             let same = |post: &Post| post.duty == *duty && post.token == Some(token);
@@ -204,6 +236,16 @@ impl Scheduler {
             }
             still
         });
+        for post in &posts.posts {
+            // A pair that was changed is due at once and begins anew.
+            if let Some(held) = self.mine.get_mut(&post.duty)
+                && held.running_since.is_none()
+                && post.duty != Duty::Cron
+            {
+                held.due = post.due_at;
+                held.cursor.clone_from(&post.cursor);
+            }
+        }
         Ok(posts)
     }
 
@@ -252,12 +294,16 @@ impl Scheduler {
             .filter(|post| !self.mine.contains_key(&post.duty))
             .map(|post| (post.duty.clone(), (post.token, post.beat), self.lease))
             .collect();
-        let silent = self.observer.sample(self.worker.clock.elapsed(), &others);
+        let now = self.worker.clock.elapsed();
+        let silent = self.observer.sample(now, &others);
         let mut take = Vec::new();
         let mut taken = Vec::new();
         for (duty, seen, _) in others {
             let vacant = seen.0.is_none();
             if !(vacant || silent.contains(&duty)) || !self.can_lead(&duty) {
+                continue;
+            }
+            if self.shunned.get(&duty).is_some_and(|until| now < *until) {
                 continue;
             }
             if let Duty::Pair(name, _) = &duty
@@ -335,7 +381,11 @@ impl Scheduler {
             };
             match duty {
                 Duty::Cron => self.tasks.start("rowlock-cron", async move {
-                    let finished = worker.cron(token, now).await;
+                    let finished = task::catch(worker.cron(token, now)).await;
+                    let finished = finished.unwrap_or_else(|panic| {
+                        tracing::error!(panic, "firing crons panicked");
+                        Finished::broken(Duty::Cron, token, clock::add(now, PANIC_PAUSE))
+                    });
                     // Without a listener the worker has gone.
                     let _ = done.send(finished);
                 }),
@@ -348,13 +398,23 @@ impl Scheduler {
                         shard: *shard,
                         token,
                         cursor: held.cursor.clone(),
+                        so_far: held.so_far.clone(),
                         now,
                         tidy: again(&mut held.tidied, TIDY_EVERY),
                         cover: *shard == 0 && again(&mut held.covered, COVER_EVERY),
                     };
+                    let duty = duty.clone();
                     self.tasks.start("rowlock-tick", async move {
-                        let finished = worker.turn(turn).await;
+                        let finished = task::catch(worker.turn(&turn)).await;
+                        let finished = finished.unwrap_or_else(|panic| {
+                            tracing::error!(post = %Shown(&duty), panic, "a tick panicked");
+                            Finished::broken(duty, token, clock::add(now, PANIC_PAUSE))
+                        });
+                        let well = !finished.failed && !finished.lost && finished.cursor.is_none();
                         let _ = done.send(finished);
+                        if well {
+                            worker.look_after(&turn).await;
+                        }
                     });
                 }
             }
@@ -373,6 +433,18 @@ impl Scheduler {
             held.running_since = None;
             held.due = finished.due;
             held.cursor = finished.cursor;
+            held.so_far = finished.so_far;
+            held.failures = match finished.failed {
+                true => held.failures + 1,
+                false => 0,
+            };
+            if held.failures >= FAILURES {
+                // Perhaps it is only this process that can't: another one may try.
+                let until = self.worker.clock.elapsed() + self.lease * 2;
+                self.shunned.insert(finished.duty.clone(), until);
+                self.leaving.push((finished.duty.clone(), finished.token));
+                self.mine.remove(&finished.duty);
+            }
         }
     }
 }

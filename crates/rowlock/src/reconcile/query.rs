@@ -40,7 +40,8 @@ fn outer_words(text: &str) -> Result<Vec<String>, String> {
         match c {
             '\'' | '"' | '`' => {
                 // A doubled quote is read as two strings side by side, which ends in the same place.
-                if !rest.any(|next| next == c) {
+                let closed = rest.any(|next| next == c);
+                if !closed {
                     return Err(format!("its query has a {c} that is never closed"));
                 }
             }

@@ -1,23 +1,31 @@
 //! The pair's own query, asked about single rows: before a run, whether it is still needed, and after
 //! it, whether it had an effect.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::{Pair, Sources};
 use crate::claim::ClaimedJob;
-use crate::engine::Lead;
-use crate::error::Result;
+use crate::clock::{Clock, Elapsed};
+use crate::engine::{Lead, Schedule};
+use crate::error::{Error, Result};
 use crate::job::{JobId, Name};
 use crate::run::task::Tasks;
+use crate::store::Rowlock;
 
 /// Asks on behalf of a worker. Without pairs it costs nothing.
 pub(crate) struct Questions {
     lead: Arc<dyn Lead>,
+    schedule: Arc<dyn Schedule>,
     sources: Sources,
     pairs: RwLock<Arc<Vec<Pair>>>,
+    /// Pairs that didn't answer in time, and until when they aren't asked.
+    resting: Mutex<HashMap<Name, Elapsed>>,
+    /// Keys that were done without an effect here: forgotten as soon as there is one.
+    noted: Mutex<HashSet<(Name, String)>>,
 }
 
 /// A key of a kind.
@@ -25,13 +33,25 @@ pub(crate) type Key = (Name, String);
 
 /// The most keys of a question.
 const MOST: usize = 500;
+/// The most done jobs that wait to be asked about; with a slower source some are left out, and what
+/// has no effect comes by again.
+const MOST_WAITING: usize = 20_000;
+/// The most keys that are remembered as done without an effect.
+const MOST_NOTED: usize = 10_000;
+/// How long claimed jobs wait for the answers before they run unasked.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a pair that didn't answer in time isn't asked.
+const REST: Duration = Duration::from_secs(30);
 
 impl Questions {
-    pub(crate) fn new(lead: Arc<dyn Lead>, sources: Sources, pairs: Vec<Pair>) -> Self {
+    pub(crate) fn new(rowlock: &Rowlock, sources: Sources, pairs: Vec<Pair>) -> Self {
         Self {
-            lead,
+            lead: rowlock.lead(),
+            schedule: rowlock.schedule(),
             sources,
             pairs: RwLock::new(Arc::new(pairs)),
+            resting: Mutex::default(),
+            noted: Mutex::default(),
         }
     }
 
@@ -49,6 +69,7 @@ impl Questions {
     pub(crate) async fn not_needed(&self, jobs: &[ClaimedJob]) -> HashSet<JobId> {
         let pairs = self.pairs();
         let mut gone = HashSet::new();
+        let began = Clock::system().elapsed();
         let kinds: HashSet<&Name> = jobs.iter().map(|job| &job.kind).collect();
         for kind in kinds {
             let of_kind: Vec<&Pair> = pairs.iter().filter(|pair| pair.kind == *kind).collect();
@@ -62,7 +83,11 @@ impl Questions {
                 .collect();
             let mut unwanted: HashSet<JobId> = keyed.iter().map(|(id, _)| *id).collect();
             for pair in of_kind {
-                match self.ask(pair, keyed.iter().map(|(_, key)| key)).await {
+                let left = PATIENCE.saturating_sub(Clock::system().elapsed().saturating_sub(began));
+                let asking = self.ask(pair, keyed.iter().map(|(_, key)| key));
+                let answer = Clock::system().timeout(left, asking).await;
+                let late = || Err(Error::Unavailable("no answer in time".to_owned()));
+                match answer.unwrap_or_else(late) {
                     Ok(wanted) => {
                         let both = keyed.iter().zip(wanted);
                         for ((id, _), _) in both.filter(|(_, wanted)| *wanted) {
@@ -72,6 +97,8 @@ impl Questions {
                     Err(why) => {
                         tracing::warn!(pair = %pair.name, %why, "can't ask whether jobs are still needed, they run");
                         unwanted.clear();
+                        let until = Clock::system().elapsed() + REST;
+                        lock(&self.resting).insert(pair.name.clone(), until);
                     }
                 }
             }
@@ -85,7 +112,11 @@ impl Questions {
         if crate::hooks::switched_off("question.before") {
             return false;
         }
-        pair.still_needed && self.sources.of(pair).is_some()
+        let now = Clock::system().elapsed();
+        let rests = lock(&self.resting)
+            .get(&pair.name)
+            .is_some_and(|until| now < *until);
+        pair.still_needed && !rests && self.sources.of(pair).is_some()
     }
 
     /// What is to be asked once this job is done.
@@ -131,10 +162,24 @@ impl Questions {
 
     async fn close_pair(&self, pair: &Pair, keys: &[String]) -> Result<()> {
         let wanted = self.ask(pair, keys.iter()).await?;
-        let both = keys.iter().zip(wanted);
-        let still: Vec<String> = both
-            .filter_map(|(key, wanted)| wanted.then(|| key.clone()))
-            .collect();
+        let mut still = Vec::new();
+        let mut settled = Vec::new();
+        for (key, wanted) in keys.iter().zip(wanted) {
+            let noted = (pair.name.clone(), key.clone());
+            if wanted {
+                let mut all = lock(&self.noted);
+                if all.len() < MOST_NOTED {
+                    all.insert(noted);
+                }
+                still.push(key.clone());
+            } else if lock(&self.noted).remove(&noted) {
+                settled.push(key.clone());
+            }
+        }
+        if !settled.is_empty() {
+            // Not twice in a row.
+            self.schedule.lift(&pair.name, Some(settled)).await?;
+        }
         if still.is_empty() {
             return Ok(());
         }
@@ -152,12 +197,12 @@ impl Questions {
 }
 
 /// Where done jobs are handed in to be asked about.
-pub(crate) struct Answers(mpsc::UnboundedSender<Key>);
+pub(crate) struct Answers(mpsc::Sender<Key>);
 
 impl Answers {
     /// Starts asking. It ends once this is dropped and everything handed in was asked.
     pub(crate) fn start(tasks: &mut Tasks, questions: Arc<Questions>) -> Self {
-        let (inbox, mut waiting) = mpsc::unbounded_channel();
+        let (inbox, mut waiting) = mpsc::channel(MOST_WAITING);
         tasks.start("rowlock-closed-loop", async move {
             let mut batch = Vec::new();
             while waiting.recv_many(&mut batch, MOST).await > 0 {
@@ -169,9 +214,13 @@ impl Answers {
 
     /// Hands one in.
     pub(crate) fn push(&self, asked: Key) {
-        // The receiver ends only after this sender.
-        let _ = self.0.send(asked);
+        let _ = self.0.try_send(asked);
     }
+}
+
+/// Locks, whatever happened to the last holder: what is in there are hints.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The job's key as its pair's query would spell it: a JSON array. Nothing when it can't be told.

@@ -75,6 +75,11 @@ impl Tick<'_> {
     /// tick finds the row again.
     async fn pass_over(&self, cursor: Option<String>) -> Result<Ticked> {
         let seen = self.batch(cursor, 1, true).await?;
+        if seen.blocked {
+            return Err(Error::Unavailable(
+                "somebody has locked a table of its query".to_owned(),
+            ));
+        }
         tracing::debug!(pair = %self.pair.name, "left a key to whoever is enqueuing it");
         Ok(Ticked {
             live: seen.found,
@@ -115,6 +120,7 @@ fn add(sum: &mut Ticked, ticked: &Ticked) {
     sum.rejected += ticked.rejected;
     sum.without_key += ticked.without_key;
     sum.repeated += ticked.repeated;
+    sum.broken = sum.broken.take().or_else(|| ticked.broken.clone());
     sum.sample.extend_from_slice(&ticked.sample);
     sum.sample.truncate(SAMPLE);
 }
@@ -129,7 +135,10 @@ pub(super) fn judge(pair: &Pair, sum: Ticked) -> Result<Ticked, String> {
         fields.join(", ")
     };
     match (sum.without_key, sum.repeated) {
-        (0, 0) => Ok(sum),
+        (0, 0) => match sum.broken {
+            Some(why) => Err(why),
+            None => Ok(sum),
+        },
         (0, rows) => Err(format!(
             "{rows} of {} rows repeat a key ({}): make the query return each once",
             sum.found,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::tick::{Tick, Walked, judge};
 use super::{Cadence, Pair, Questions, Sources};
 use crate::clock::{self, Clock};
-use crate::engine::{Duty, Lead, Schedule, TickEnd};
+use crate::engine::{Duty, Lead, Schedule, TickEnd, Ticked};
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::{Calendar, Token};
@@ -32,7 +32,33 @@ pub(super) struct Finished {
     pub(super) token: Token,
     pub(super) due: Option<Timestamp>,
     pub(super) cursor: Option<String>,
+    /// What the parts of a tick that overran have come to so far.
+    pub(super) so_far: SoFar,
+    pub(super) failed: bool,
     pub(super) lost: bool,
+}
+
+impl Finished {
+    /// How a turn went that came to no end of its own.
+    pub(super) fn broken(duty: Duty, token: Token, due: Timestamp) -> Self {
+        Self {
+            duty,
+            token,
+            due: Some(due),
+            cursor: None,
+            so_far: SoFar::default(),
+            failed: true,
+            lost: false,
+        }
+    }
+}
+
+/// A tick that overruns goes on in the next: these are its parts together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SoFar {
+    found: u64,
+    enqueued: u64,
+    error: Option<String>,
 }
 
 /// One tick of one shard.
@@ -41,6 +67,7 @@ pub(super) struct Turn {
     pub(super) shard: u16,
     pub(super) token: Token,
     pub(super) cursor: Option<String>,
+    pub(super) so_far: SoFar,
     /// The engine's time when it was due.
     pub(super) now: Timestamp,
     pub(super) tidy: bool,
@@ -48,61 +75,60 @@ pub(super) struct Turn {
 }
 
 impl Worker {
-    pub(super) async fn turn(&self, turn: Turn) -> Finished {
+    pub(super) async fn turn(&self, turn: &Turn) -> Finished {
         let pair = &*turn.pair;
         let began = self.clock.elapsed();
-        let walked = self.walk(&turn).await;
+        let walked = self.walk(turn).await;
         let took = self.clock.elapsed().saturating_sub(began);
-        let mut cursor = None;
-        let mut lost = false;
+        let mut finished = Finished {
+            duty: Duty::Pair(pair.name.clone(), turn.shard),
+            token: turn.token,
+            due: Some(next(pair, turn.now)),
+            cursor: None,
+            so_far: turn.so_far.clone(),
+            failed: false,
+            lost: false,
+        };
         let outcome = match walked {
             Ok(walked) => {
-                cursor = walked.cursor;
-                judge(pair, walked.sum)
+                if walked.cursor.is_some() {
+                    // It goes on at once.
+                    finished.due = Some(turn.now);
+                }
+                finished.cursor = walked.cursor;
+                finished
+                    .so_far
+                    .take(judge(pair, walked.sum), finished.cursor.is_some())
             }
             Err(Error::LeaseLost) => {
-                lost = true;
-                Err("another process leads now".to_owned())
+                finished.lost = true;
+                return finished;
             }
             Err(why) => Err(why.to_string()),
         };
-        // A tick that overran goes on at once.
-        let due = match cursor.is_some() {
-            true => turn.now,
-            false => next(pair, turn.now),
+        finished.failed = outcome.is_err();
+        event::ticked(&pair.name, &outcome, took);
+        if let Err(why) = &outcome {
+            tracing::error!(pair = %pair.name, why, "a tick failed");
+        }
+        let end = TickEnd {
+            pair: pair.name.clone(),
+            shard: turn.shard,
+            token: Some(turn.token),
+            outcome,
+            took,
+            cursor: finished.cursor.clone(),
+            due_at: finished.due,
         };
-        if !lost {
-            event::ticked(&pair.name, &outcome, took);
-            if let Err(why) = &outcome {
-                tracing::error!(pair = %pair.name, why, "a tick failed");
-            }
-            let end = TickEnd {
-                pair: pair.name.clone(),
-                shard: turn.shard,
-                token: Some(turn.token),
-                outcome,
-                took,
-                cursor: cursor.clone(),
-                due_at: Some(due),
-            };
-            match self.lead.tick_end(end).await {
-                Ok(()) => {}
-                Err(Error::LeaseLost) => lost = true,
-                Err(why) => {
-                    tracing::warn!(pair = %pair.name, %why, "can't note how a tick went");
-                }
-            }
+        match self.lead.tick_end(end).await {
+            Ok(()) => {}
+            Err(Error::LeaseLost) => finished.lost = true,
+            Err(why) => tracing::warn!(pair = %pair.name, %why, "can't note how a tick went"),
         }
-        if !lost && cursor.is_none() {
-            self.look_after(&turn).await;
+        if finished.cursor.is_none() {
+            finished.so_far = SoFar::default();
         }
-        Finished {
-            duty: Duty::Pair(pair.name.clone(), turn.shard),
-            token: turn.token,
-            due: Some(due),
-            cursor,
-            lost,
-        }
+        finished
     }
 
     async fn walk(&self, turn: &Turn) -> Result<Walked> {
@@ -124,7 +150,7 @@ impl Worker {
     }
 
     /// Forgets keys whose rows want nothing any more, and looks for states that nobody claims.
-    async fn look_after(&self, turn: &Turn) {
+    pub(super) async fn look_after(&self, turn: &Turn) {
         if turn.tidy
             && turn.shard == 0
             && let Err(why) = self.forget_settled_keys(&turn.pair).await
@@ -193,7 +219,36 @@ impl Worker {
             // A cron that is declared meanwhile is seen soon.
             due: Some(clock::add(now, due.min(CRON_LOOK))),
             cursor: None,
+            so_far: SoFar::default(),
+            failed: false,
             lost,
+        }
+    }
+}
+
+impl SoFar {
+    /// Takes in another part; the outcome of the whole so far.
+    fn take(
+        &mut self,
+        part: std::result::Result<Ticked, String>,
+        more: bool,
+    ) -> std::result::Result<Ticked, String> {
+        match part {
+            Ok(mut ticked) => {
+                self.found += ticked.found;
+                self.enqueued += ticked.enqueued;
+                ticked.found = self.found;
+                ticked.enqueued = self.enqueued;
+                match (&self.error, more) {
+                    // What was wrong in an earlier part is wrong with the whole.
+                    (Some(why), false) => Err(why.clone()),
+                    _ => Ok(ticked),
+                }
+            }
+            Err(why) => {
+                self.error = Some(why.clone());
+                Err(why)
+            }
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What a pair's query must be, and what is said about one that isn't.
 
-use rowlock::engine::Leading;
+use rowlock::engine::{From, Leading};
 use rowlock::error::Error;
 use rowlock::reconcile::tick_by_hand;
 use rowlock::{Kind, MINUTE};
 
-use super::pairs::{QUERY, databases, declare, live, pair, posts, row, set_up, tick};
+use super::pairs::{QUERY, batch, databases, declare, live, pair, posts, row, set_up, tick};
 use super::world::World;
 
 pub async fn rows_without_a_key_of_their_own_make_a_tick_fail(world: World) {
@@ -31,6 +31,46 @@ pub async fn rows_without_a_key_of_their_own_make_a_tick_fail(world: World) {
         assert!(seen.error.unwrap().contains(words));
         assert_eq!(seen.last_success, None);
     }
+}
+
+pub async fn a_row_that_can_not_become_a_job_starves_no_other(world: World) {
+    let mut client = world.home.client();
+    client.execute("CREATE TABLE wide (id integer PRIMARY KEY, body text)");
+    let long = "x".repeat(1_100_000);
+    client.execute(&format!(
+        "INSERT INTO wide VALUES (1, 'x'), (2, '{long}'), (3, 'x'), (4, '{long}'), (5, 'x')"
+    ));
+    let pair = pair("SELECT id, body FROM wide");
+    let site = world.open();
+    declare(&site, &pair).await;
+    let there = site.rowlock.lead().source();
+    let lines = there.derive(&pair, 0, None, 10).await.unwrap();
+    for from in [
+        From::Here {
+            cursor: None,
+            limit: 3,
+        },
+        From::Here {
+            cursor: Some("[3]".to_owned()),
+            limit: 3,
+        },
+        From::Lines(lines),
+    ] {
+        let ticked = site.rowlock.lead().tick(batch(&pair, from)).await.unwrap();
+        let key = ticked.broken.as_deref().unwrap_or_default();
+        let expected = if ticked.more || ticked.found == 5 {
+            "[2]"
+        } else {
+            "[4]"
+        };
+        assert!(key.contains(expected), "{ticked:?}");
+    }
+    let keys: Vec<_> = live(&site)
+        .await
+        .into_iter()
+        .map(|job| job.unique_key)
+        .collect();
+    assert_eq!(keys, ["[1]", "[3]", "[5]"].map(|key| Some(key.to_owned())));
 }
 
 pub async fn a_query_that_fails_leaves_the_last_good_tick(world: World) {

@@ -392,3 +392,51 @@ pub async fn a_tick_that_overruns_goes_on_where_it_was(world: World) {
     let all = tick(&site, &slow).await;
     assert_eq!((all.found, all.enqueued), (3_000, 3_000));
 }
+
+pub async fn a_slow_question_keeps_no_job_waiting(world: World) {
+    databases(&world, 1);
+    let site = real(&world);
+    let endless = "SELECT id FROM databases WHERE state = 'pending' AND (WITH RECURSIVE n (i) AS \
+                   (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n) > 0";
+    let mut slow = pair(endless).every(Duration::from_secs(3600));
+    slow.timeout = Duration::from_secs(3600);
+    declare(&site, &slow).await;
+    let direct = job("create")
+        .payload_of(&serde_json::json!({"id": 1}))
+        .unwrap();
+    site.stage(direct).await;
+    let book: Arc<Book> = Arc::default();
+    let running = start(
+        creates(&world, &site, &book).pair(slow),
+        Duration::from_secs(30),
+    );
+    until("the job runs unasked", || async { book.runs() == 1 }).await;
+    running.stop().await;
+}
+
+pub async fn a_pair_that_was_changed_or_removed_is_so_at_once(world: World) {
+    databases(&world, 2);
+    let site = real(&world);
+    let slow = pair(QUERY).every(Duration::from_secs(3600));
+    declare(&site, &slow).await;
+    let book: Arc<Book> = Arc::default();
+    let worker = creates(&world, &site, &book).pair(slow.clone());
+    let running = start(worker, Duration::from_secs(2));
+    until("the first tick", || async { book.runs() == 2 }).await;
+    insert(&world, 3, 4);
+    let schedule = site.rowlock.schedule();
+    schedule.declare_pairs(&[quick(slow)], true).await.unwrap();
+    until("a tick at the new pace", || async { book.runs() == 4 }).await;
+    // Without its pair nobody asks whether a job is needed.
+    schedule.forget_pair(&name("create")).await.unwrap();
+    let id = 1;
+    let forgotten = || async {
+        let payload = serde_json::json!({ "id": id });
+        site.stage(job("create").payload_of(&payload).unwrap())
+            .await;
+        until("no live job", || async { live(&site).await.is_empty() }).await;
+        book.runs() > 4
+    };
+    until("a job runs without a row", forgotten).await;
+    running.stop().await;
+}

@@ -173,6 +173,7 @@ cases! {
         done_twice_without_an_effect_is_held_back;
     contract:
         rows_without_a_key_of_their_own_make_a_tick_fail,
+        a_row_that_can_not_become_a_job_starves_no_other,
         a_query_that_fails_leaves_the_last_good_tick,
         a_query_that_can_not_be_keyed_is_refused,
         declaring_again_says_what_differs,
@@ -189,7 +190,9 @@ cases! {
         a_failing_pair_does_not_stop_the_others,
         a_paused_pair_does_not_tick,
         rows_of_another_database_get_their_jobs,
-        a_tick_that_overruns_goes_on_where_it_was;
+        a_tick_that_overruns_goes_on_where_it_was,
+        a_slow_question_keeps_no_job_waiting,
+        a_pair_that_was_changed_or_removed_is_so_at_once;
 }
 
 /// Makes a store of its own for a case.

@@ -291,17 +291,26 @@ async fn take(site: &Site, seen: (Option<Token>, i64)) -> Token {
     token
 }
 
-fn led(pair: &Pair, token: Token) -> Batch {
+/// A batch by hand.
+pub fn batch(pair: &Pair, from: From) -> Batch {
     Batch {
         pair: pair.clone(),
         shard: 0,
-        token: Some(token),
-        from: From::Here {
-            cursor: None,
-            limit: 100,
-        },
+        token: None,
+        from,
         seed: 0.0,
         dry: false,
+    }
+}
+
+fn led(pair: &Pair, token: Token) -> Batch {
+    let from = From::Here {
+        cursor: None,
+        limit: 100,
+    };
+    Batch {
+        token: Some(token),
+        ..batch(pair, from)
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rowlock::engine::postgres::source;
 use rowlock::engine::{Duty, Fire, From, Leading, Take, TickEnd, Ticked};
 use rowlock::error::Error;
+use rowlock::reconcile::tick_by_hand;
 use rowlock::job::{Cron, Token};
 use rowlock::settle::Verdict;
 use rowlock::switch::{Mode, Setting, Target};
@@ -285,4 +286,27 @@ pub async fn a_tick_of_a_cron_makes_one_job(small: Small) {
     schedule.forget_cron(&cron.name).await.unwrap();
     let posts = lead.lead(Leading::default()).await.unwrap().posts;
     assert!(posts.iter().all(|post| post.duty != Duty::Cron));
+}
+
+pub async fn an_open_enqueue_of_a_key_holds_up_no_other_row(small: Small) {
+    let tables = "CREATE TABLE databases (id bigint PRIMARY KEY, name text, state text NOT NULL);
+        INSERT INTO databases SELECT n, 'db ' || n, 'pending' FROM generate_series(1, 10001) AS n";
+    let desk = Desk::new(small, tables, &["id"], QUERY).await;
+    let rival = desk.small.own.session();
+    let enqueue = "SELECT rowlock.enqueue('create', '{\"id\":5000}')";
+    rival.execute(&format!("BEGIN; {enqueue}")).unwrap();
+    let whole = || tick_by_hand(&desk.site.rowlock, &desk.pair, false, |_| {});
+    let ticked = whole().await.unwrap();
+    assert_eq!((ticked.found, ticked.enqueued), (10_001, 10_000), "{ticked:?}");
+    // Left to whoever was enqueuing it; who thinks better of it is found out by the next tick.
+    rival.execute("ROLLBACK").unwrap();
+    let ticked = whole().await.unwrap();
+    assert_eq!((ticked.enqueued, ticked.lost), (1, 1), "{ticked:?}");
+    // A table that nobody can read is no table without rows.
+    rival
+        .execute("BEGIN; LOCK TABLE databases IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let why = whole().await.unwrap_err();
+    assert!(why.to_string().contains("locked"), "{why}");
+    rival.execute("ROLLBACK").unwrap();
 }

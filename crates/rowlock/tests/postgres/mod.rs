@@ -104,7 +104,8 @@ cases! {
         what_still_wants_work_is_held_back_the_second_time,
         what_a_switch_refuses_is_counted,
         rows_of_another_database_get_their_jobs,
-        a_tick_of_a_cron_makes_one_job;
+        a_tick_of_a_cron_makes_one_job,
+        an_open_enqueue_of_a_key_holds_up_no_other_row;
 }
 
 pub fn trials() -> Vec<Trial> {

@@ -7,7 +7,7 @@ use deadpool::managed::Object;
 use tokio_postgres::{CancelToken, NoTls, Row};
 
 use super::ask::Value;
-use super::connect::{Pool, take};
+use super::connect::{Connection, Pool, take};
 use super::error::{is_bad_value, is_blocked, is_worn_out, map_query};
 use super::io::Io;
 use crate::clock::Clock;
@@ -44,9 +44,19 @@ pub(super) async fn ask_within(
 ) -> Result<Vec<Row>, Stopped> {
     let client = take(pool, limit).await.map_err(Stopped::Failed)?;
     let token = client.cancel_token();
+    let mut unheard = Unheard {
+        io,
+        client: Some(client),
+    };
+    let Some(client) = &unheard.client else {
+        return Err(Stopped::Failed(Error::Bug("no connection".to_owned())));
+    };
     let asked = Clock::system()
         .timeout(limit, client.ask(text, values))
         .await;
+    let Some(client) = unheard.client.take() else {
+        return Err(Stopped::Failed(Error::Bug("no connection".to_owned())));
+    };
     match asked {
         Some(Ok(rows)) => Ok(rows),
         Some(Err(why)) => {
@@ -67,6 +77,29 @@ pub(super) async fn ask_within(
                 "timed out after {}",
                 humantime::format_duration(limit)
             ))))
+        }
+    }
+}
+
+/// A statement whose answer nobody waits for any more: it is ended, and its connection with it.
+struct Unheard<'a> {
+    io: &'a Io,
+    client: Option<Connection>,
+}
+
+impl Drop for Unheard<'_> {
+    fn drop(&mut self) {
+        let Some(client) = self.client.take() else {
+            return;
+        };
+        let token = client.cancel_token();
+        drop(Object::take(client));
+        if let Ok(starter) = self.io.starter() {
+            starter.start("rowlock-cancel", async move {
+                if let Err(why) = token.cancel_query(NoTls).await {
+                    tracing::debug!(%why, "a statement can't be cancelled");
+                }
+            });
         }
     }
 }

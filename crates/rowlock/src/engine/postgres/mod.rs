@@ -74,6 +74,7 @@ use super::Bell;
 use crate::claim::WorkerId;
 use crate::clock::{Clock, Elapsed};
 use crate::error::{Error, Result};
+use crate::job::Name;
 
 /// A handle on a store. Cheap to share, expensive to open: keep one per process.
 pub struct Postgres {
@@ -85,6 +86,10 @@ pub struct Postgres {
     pulse: Pool,
     /// The tables of pairs, with connections of their own: a query of theirs may take long.
     tables: Arc<Tables>,
+    /// The same for questions about single rows: a long tick must not keep jobs waiting.
+    questions: Arc<Tables>,
+    /// Whether all rows of a pair had live jobs when it was last looked at.
+    all_live: Mutex<HashMap<Name, bool>>,
     listener: Listener,
     workers: Mutex<HashMap<WorkerId, i64>>,
     holdings: Holdings,
@@ -128,6 +133,8 @@ impl Postgres {
         let pulse = connect::pool(&address, &io, 1)?;
         let slow = connect::pool(&address, &io, source::CONNECTIONS)?;
         let tables = Arc::new(Tables::new(slow, io.clone()));
+        let slow = connect::pool(&address, &io, source::CONNECTIONS)?;
+        let questions = Arc::new(Tables::new(slow, io.clone()));
         let version = {
             let client = connect::take(&pool, ask::PATIENCE).await?;
             migrate::version(&client, &address.schema).await?
@@ -143,6 +150,8 @@ impl Postgres {
         }
         Ok(Self {
             bell: Bell::default(),
+            questions,
+            all_live: Mutex::default(),
             listener: Listener::default(),
             workers: Mutex::default(),
             holdings: Holdings::default(),

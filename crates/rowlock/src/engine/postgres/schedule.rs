@@ -110,6 +110,6 @@ impl Lead for Postgres {
     }
 
     fn source(&self) -> Arc<dyn Source> {
-        Arc::clone(&self.tables) as Arc<dyn Source>
+        Arc::clone(&self.questions) as Arc<dyn Source>
     }
 }

@@ -8,7 +8,7 @@ use super::row::{count, get};
 use super::stage::json;
 use super::statements::{call, sql};
 use super::wanted;
-use super::{Postgres, ms};
+use super::{Postgres, lock, ms};
 use crate::engine::{Batch, From, Lines, TickEnd, Ticked};
 use crate::error::{Error, Result};
 use crate::job::{Name, Token};
@@ -42,7 +42,12 @@ impl Postgres {
                 (text, None, Some(json(&payloads)?), lines.lines.len())
             }
         };
-        let values: [super::ask::Value<'_>; 14] = [
+        // What was so a moment ago is likely to be so again.
+        let expect_live = lock(&self.all_live)
+            .get(&pair.name)
+            .copied()
+            .unwrap_or(false);
+        let values: [super::ask::Value<'_>; 15] = [
             (&wanted, Type::TEXT),
             (&keyless, Type::TEXT),
             (&lines, Type::TEXT),
@@ -57,6 +62,7 @@ impl Postgres {
             (&ms(pair.jitter), Type::INT8),
             (&batch.seed, Type::FLOAT8),
             (&batch.dry, Type::BOOL),
+            (&expect_live, Type::BOOL),
         ];
         let text = call("tick", values.len(), &self.address.schema);
         let on = (&self.tables.pool, &self.io);
@@ -74,13 +80,11 @@ impl Postgres {
             .first()
             .ok_or_else(|| Error::Bug("a tick has no answer".to_owned()))?;
         let ticked = ticked(row)?;
+        let all_live = ticked.found > 0 && ticked.live == ticked.found;
+        lock(&self.all_live).insert(pair.name.clone(), all_live);
         if ticked.enqueued > 0 && !batch.dry {
             crash_point!("tick.staged");
             self.bell.ring();
-        }
-        // The others of the batch have their jobs.
-        if let Some(why) = get::<Option<String>>(row, 11)? {
-            return Err(Error::Invalid(why));
         }
         Ok(match &batch.from {
             From::Here { .. } => ticked,
@@ -133,7 +137,9 @@ fn ticked(row: &Row) -> Result<Ticked> {
         cursor: get(row, 8)?,
         more: get(row, 9)?,
         blocked: false,
+        broken: None,
         sample: get(row, 10)?,
+        broken: get(row, 11)?,
     })
 }
 
@@ -148,6 +154,7 @@ fn with_lines(ticked: Ticked, lines: &Lines) -> Ticked {
         repeated: ticked.repeated + lines.repeated,
         cursor: lines.cursor.clone(),
         more: lines.more,
+        broken: ticked.broken.or_else(|| lines.broken.clone()),
         ..ticked
     }
 }

@@ -127,7 +127,7 @@ pub(super) fn tick_end(connection: &Connection, end: &TickEnd, now: Timestamp) -
         }
         (Err(why), _) => {
             let why: String = why.chars().take(MOST_WORDS).collect();
-            let values = params![pair, shard, token, due_at, why];
+            let values = params![pair, shard, token, due_at, why, end.cursor];
             execute(connection, sql!("tick_end_failed"), values)
         }
     }?;

@@ -89,6 +89,15 @@ pub(super) fn fields(columns: &[String]) -> String {
     all.join(", ")
 }
 
+/// What each column holds.
+pub(super) fn types(columns: &[String]) -> String {
+    let all: Vec<String> = columns
+        .iter()
+        .map(|name| format!("typeof({})", column(name)))
+        .collect();
+    all.join(", ")
+}
+
 /// The condition that a row comes after the cursor, and what to bind, from `?first` on.
 ///
 /// Nothing comes first in SQLite's order. A cursor that has nothing in it, because a whole batch had,

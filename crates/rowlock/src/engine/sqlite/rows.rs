@@ -22,8 +22,6 @@ pub(super) struct Found {
     pub(super) lines: Lines,
     pub(super) live: u64,
     pub(super) held_back: u64,
-    /// What is wrong with the first row that can't be a job.
-    pub(super) broken: Option<Error>,
 }
 
 /// Which rows.
@@ -121,6 +119,7 @@ fn text(connection: &Connection, pair: &Pair, template: Sql, after: &str) -> Res
             ("pieces", &query::pieces(&pair.key)),
             ("key", &query::key(&pair.key)),
             ("fields", &query::fields(&names)),
+            ("types", &query::types(&names)),
             ("query", &pair.query),
             ("after", after),
             ("columns", &query::columns(&pair.key)),
@@ -187,21 +186,26 @@ impl<'a> Reading<'a> {
     fn keep(&mut self, row: &Row<'_>) -> Result<()> {
         match row.get_ref(self.width).map_err(map_query)? {
             ValueRef::Integer(1) => self.found.live += 1,
-            ValueRef::Integer(_) => self.found.held_back += 1,
+            ValueRef::Integer(2) => self.found.held_back += 1,
+            ValueRef::Integer(_) => self.leave_out(&Error::invalid(
+                "JSON cannot hold BLOB values: write hex(column) AS column in the query",
+            )),
             ValueRef::Text(payload) => match checked(payload) {
                 Ok(payload) => {
                     self.bytes += payload.len();
                     let key = self.last.clone();
                     self.found.lines.lines.push(Line { key, payload });
                 }
-                Err(why) => {
-                    let why = Error::invalid(format!("the row with the key {}: {why}", self.last));
-                    self.found.broken.get_or_insert(why);
-                }
+                Err(why) => self.leave_out(&why),
             },
             _ => return Err(Error::Bug("a row has no payload".to_owned())),
         }
         Ok(())
+    }
+
+    fn leave_out(&mut self, why: &Error) {
+        let why = unfit(&self.last, why);
+        self.found.lines.broken.get_or_insert(why);
     }
 
     /// By the key that was read last, whichever of the two it is in: both are equal if it matters.
@@ -248,6 +252,11 @@ fn key(row: &Row<'_>, width: usize, into: &mut String) -> Result<bool> {
     }
     into.push(']');
     Ok(whole)
+}
+
+/// What is said of a row that can't become a job.
+pub(super) fn unfit(key: &str, why: &Error) -> String {
+    format!("the row with the key {key} can't become a job: {why}")
 }
 
 /// The payload if it keeps the rules of an enqueue.

@@ -12,7 +12,7 @@ use super::rows::{self, Found, Part};
 use super::statements::sql;
 use super::{Lane, Sqlite};
 use crate::engine::{Batch, Duty, From, Line, Lines, Ticked};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::Payload;
 use crate::reconcile::Pair;
 
@@ -43,7 +43,7 @@ impl Sqlite {
         let fence = token.map(|token| (Duty::Pair(pair.name.clone(), shard), token));
         let found = self.rows_of(&pair, shard, from, now).await?;
         let mut ticked = counted(&found);
-        let (lines, broken) = (Arc::new(found.lines.lines), found.broken);
+        let lines = Arc::new(found.lines.lines);
         for start in (0..lines.len()).step_by(TOGETHER) {
             let end = (start + TOGETHER).min(lines.len());
             let jobs = Jobs {
@@ -76,7 +76,7 @@ impl Sqlite {
             self.read(move |on| posts::check(on, fence.as_ref()))
                 .await?;
         }
-        broken.map_or(Ok(ticked), Err)
+        Ok(ticked)
     }
 
     async fn rows_of(
@@ -105,7 +105,6 @@ impl Sqlite {
 
 /// Rows that came from another database, where nobody has looked at the rules.
 fn checked(mut lines: Lines) -> Found {
-    let mut broken = None;
     let all = std::mem::take(&mut lines.lines);
     for line in all {
         match Payload::parse(&line.payload) {
@@ -114,14 +113,13 @@ fn checked(mut lines: Lines) -> Found {
                 payload: payload.as_str().to_owned(),
             }),
             Err(why) => {
-                let why = Error::invalid(format!("the row with the key {}: {why}", line.key));
-                broken.get_or_insert(why);
+                let why = rows::unfit(&line.key, &why);
+                lines.broken.get_or_insert(why);
             }
         }
     }
     Found {
         lines,
-        broken,
         ..Found::default()
     }
 }
@@ -136,6 +134,7 @@ fn counted(found: &Found) -> Ticked {
         repeated: found.lines.repeated,
         cursor: found.lines.cursor.clone(),
         more: found.lines.more,
+        broken: found.lines.broken.clone(),
         ..Ticked::default()
     }
 }

@@ -32,7 +32,7 @@ impl Derived {
         lease: Duration,
     ) -> Result<Self> {
         let sources = Sources::new(&*rowlock.lead(), pairs)?;
-        let questions = Questions::new(rowlock.lead(), sources.clone(), pairs.to_vec());
+        let questions = Questions::new(rowlock, sources.clone(), pairs.to_vec());
         let questions = Arc::new(questions);
         let holder = worker.to_string();
         let asked = Arc::clone(&questions);

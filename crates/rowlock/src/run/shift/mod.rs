@@ -117,22 +117,22 @@ impl Shift {
         );
         let mut scheduler = self.derived.scheduler.take();
         let once = self.options.once;
-        if once
-            && let Some(scheduler) = &mut scheduler
-            && let Err(why) = scheduler.pass().await
-        {
-            tracing::warn!(%why, "ticks that are due wait for another process");
+        if once && let Some(scheduler) = &mut scheduler {
+            tokio::select! {
+                () = stop.asked() => {}
+                () = scheduler.pass() => {}
+            }
         }
         let worked = tokio::select! {
             worked = self.serve(&settling, &mut settled, &mut endings, &mut stop) => worked,
             () = upkeep => Ok(()),
             () = lead(scheduler.as_mut(), once) => Ok(()),
         };
-        if let Some(scheduler) = &mut scheduler {
-            scheduler.leave().await;
-        }
-        self.finish(&settling, &mut settled, &mut endings, &mut stop)
-            .await;
+        let leaving = leave(scheduler, self.clock.clone());
+        tokio::join!(
+            leaving,
+            self.finish(&settling, &mut settled, &mut endings, &mut stop)
+        );
         drop(settling);
         // What has finished is worth a wait, but not for ever: without the store it runs again.
         if self.clock.timeout(LAST_ACKS, side.join()).await.is_none() {
@@ -385,6 +385,15 @@ async fn lead(scheduler: Option<&mut Scheduler>, once: bool) {
     match scheduler {
         Some(scheduler) if !once => scheduler.run().await,
         _ => std::future::pending().await,
+    }
+}
+
+/// Gives posts up, if the store answers soon: others would wait for the lease otherwise.
+async fn leave(scheduler: Option<Scheduler>, clock: Clock) {
+    if let Some(mut scheduler) = scheduler
+        && clock.timeout(LAST_ACKS, scheduler.leave()).await.is_none()
+    {
+        tracing::warn!("posts were not given up, others wait for the lease");
     }
 }
 

@@ -1,7 +1,7 @@
 -- purpose: note how a tick went, and when the next is due; by hand ($3 NULL) the leader's plan stays
 -- $4 whether it went well $5 what went wrong $6 where it goes on
 UPDATE rowlock.post SET
-    cursor = CASE WHEN $3 IS NULL THEN cursor WHEN $4 THEN $6 END,
+    cursor = CASE WHEN $3 IS NULL THEN cursor ELSE $6 END,
     due_at = CASE WHEN $3 IS NULL THEN due_at ELSE $7 END,
     last_success = CASE WHEN $4 AND $6 IS NULL THEN rowlock.now() ELSE last_success END,
     last_took_ms = CASE WHEN $4 AND $6 IS NULL THEN $8 ELSE last_took_ms END,
