@@ -316,8 +316,6 @@ pub struct Ticked {
     pub more: bool,
     /// Nothing was done, because somebody's open transaction has one of the keys: try fewer rows.
     pub blocked: bool,
-    /// What is wrong with the first row that can't become a job.
-    pub broken: Option<String>,
     /// Keys that got a job, or would: a few of them, of a dry batch only.
     pub sample: Vec<String>,
     /// What is wrong with the first row that can't become a job.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use rowlock::engine::postgres::source;
 use rowlock::engine::{Duty, Fire, From, Leading, Take, TickEnd, Ticked};
 use rowlock::error::Error;
-use rowlock::reconcile::tick_by_hand;
 use rowlock::job::{Cron, Token};
+use rowlock::reconcile::tick_by_hand;
 use rowlock::settle::Verdict;
 use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{JobState, Kind, Status};
@@ -297,7 +297,11 @@ pub async fn an_open_enqueue_of_a_key_holds_up_no_other_row(small: Small) {
     rival.execute(&format!("BEGIN; {enqueue}")).unwrap();
     let whole = || tick_by_hand(&desk.site.rowlock, &desk.pair, false, |_| {});
     let ticked = whole().await.unwrap();
-    assert_eq!((ticked.found, ticked.enqueued), (10_001, 10_000), "{ticked:?}");
+    assert_eq!(
+        (ticked.found, ticked.enqueued),
+        (10_001, 10_000),
+        "{ticked:?}"
+    );
     // Left to whoever was enqueuing it; who thinks better of it is found out by the next tick.
     rival.execute("ROLLBACK").unwrap();
     let ticked = whole().await.unwrap();

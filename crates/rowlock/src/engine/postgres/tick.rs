@@ -137,7 +137,6 @@ fn ticked(row: &Row) -> Result<Ticked> {
         cursor: get(row, 8)?,
         more: get(row, 9)?,
         blocked: false,
-        broken: None,
         sample: get(row, 10)?,
         broken: get(row, 11)?,
     })
