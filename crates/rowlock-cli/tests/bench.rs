@@ -34,6 +34,13 @@ const STEPS: [(&str, &str, u64, bool); 18] = [
     ("start_across_processes_behind_history", "ms", 10, false),
 ];
 
+/// The same of `bench pairs`: rows, and as many jobs.
+const PAIR_STEPS: [(&str, &str, u64, bool); 3] = [
+    ("first_tick", "rows/s", 25_000, true),
+    ("tick_over_live_jobs", "rows/s", 25_000, false),
+    ("tick_with_nothing_to_do", "ms", 0, false),
+];
+
 #[test]
 fn every_measurement_is_there_and_its_jobs_are_counted() {
     let place = Place::with_config("this is = not [a configuration");
@@ -74,6 +81,47 @@ fn a_run_leaves_nothing_behind_and_touches_no_store() {
     assert_eq!(table.lines().count(), STEPS.len() + 1, "{table}");
     let left: Vec<_> = std::fs::read_dir(place.folder.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn ticks_over_rows_with_and_without_jobs_are_measured() {
+    let place = Place::new();
+    let args = ["bench", "pairs", "--quick", "--json", "--out", "figures"];
+    let text = place.ok(&[&args[..], &["--url", "sqlite:own.db"]].concat());
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), PAIR_STEPS.len(), "{text}");
+    for (line, (step, unit, rows, has_limit)) in lines.iter().zip(PAIR_STEPS) {
+        assert_eq!(line["bench"], "pairs_sqlite");
+        assert_eq!((&line["step"], &line["unit"]), (&step.into(), &unit.into()));
+        assert_eq!(line["jobs"], rows, "{step}");
+        for figure in ["limit", "of_limit"] {
+            assert_eq!(line[figure].is_number(), has_limit, "{step}: {figure}");
+        }
+        assert!(line["ours"].as_f64() > Some(0.0), "{step}");
+    }
+    assert!(lines[1]["of_first_seconds"].is_number(), "{text}");
+    let kept = std::fs::read_to_string(place.path("figures/pairs_sqlite.json")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(kept["measurements"].as_array().unwrap().len(), 3);
+    let left = std::fs::read_dir(place.folder.path()).unwrap();
+    assert_eq!(left.count(), 1, "figures alone; the store is not touched");
+    let table = place.ok(&["bench", "pairs", "--quick"]);
+    assert_eq!(table.lines().count(), 4, "{table}");
+}
+
+#[test]
+fn ctrl_c_ends_a_measurement_and_leaves_nothing_behind() {
+    let place = Place::new();
+    let mut bench = place.start(&["bench", "pairs"]);
+    bench.line_with("writing 1000000 rows");
+    bench.signal("INT");
+    let (code, lines) = bench.wait();
+    assert_eq!(code, Some(1), "{lines:#?}");
+    let left = std::fs::read_dir(place.folder.path()).unwrap();
+    assert_eq!(left.count(), 0, "{lines:#?}");
 }
 
 #[test]

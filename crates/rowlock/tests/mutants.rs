@@ -122,16 +122,20 @@ fn finish(mut command: Command) -> (bool, String) {
     }
 }
 
-/// `suite judge [--quick]`: a line for each case and mutant; fails if one survives.
+/// `suite judge [--quick] [NAME...]`: a line for each case and mutant; fails if one survives.
 pub fn judge(arguments: &[String]) -> ExitCode {
-    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let (flags, names): (Vec<&String>, Vec<&String>) = arguments
+        .iter()
+        .partition(|argument| argument.starts_with("--"));
+    let quick = flags.iter().any(|flag| *flag == "--quick");
     let mut survived = 0;
     let mut judged = 0;
     // Each case runs once without a mutant, however many it catches. The quick set comes after all
     // cases have passed.
     let mut healthy = BTreeMap::new();
     for (path, mutant) in all() {
-        if quick && !mutant.quick {
+        let is_named = names.is_empty() || names.contains(&&name(&path));
+        if !is_named || (quick && !mutant.quick) {
             continue;
         }
         for case in &mutant.caught_by {

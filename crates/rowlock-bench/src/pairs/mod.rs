@@ -50,7 +50,8 @@ impl Size {
     }
 }
 
-/// Measures a server if there is one, otherwise a file.
+/// Measures a server if there is one, otherwise a file. Nothing stays of it, also when `stop` comes
+/// first: the answer is nothing then.
 ///
 /// # Errors
 /// When a store can't be written, or a tick didn't find exactly the rows it should.
@@ -59,10 +60,14 @@ pub async fn run(
     place: &Place,
     server: Option<&str>,
     say: Progress<'_>,
-) -> Result<Vec<Measurement>> {
+    stop: impl Future<Output = ()>,
+) -> Result<Option<Vec<Measurement>>> {
     match server {
-        Some(url) => postgres::run(size, url, say).await,
-        None => sqlite::run(size, place, say).await,
+        Some(url) => postgres::run(size, url, say, stop).await,
+        None => tokio::select! {
+            measured = sqlite::run(size, place, say) => measured.map(Some),
+            () = stop => Ok(None),
+        },
     }
 }
 

@@ -11,15 +11,25 @@ use super::{BATCH, IDLE_TICKS, KIND, Rounds, Size};
 use crate::stopwatch::{Stopwatch, as_f64};
 use crate::{Bound, Measurement, Progress};
 
-pub(super) async fn run(size: Size, url: &str, say: Progress<'_>) -> Result<Vec<Measurement>> {
+pub(super) async fn run(
+    size: Size,
+    url: &str,
+    say: Progress<'_>,
+    stop: impl Future<Output = ()>,
+) -> Result<Option<Vec<Measurement>>> {
     let schema = format!("rowlock_bench_{:x}", Token::random()?.get());
     let mut address = Address::parse(url)?;
     address.schema = Schema::new(&schema)?;
     let mut tasks = Tasks::default();
     let client = connect(url, &mut tasks).await?;
-    let measured = measure(size, &address, &client, say).await;
+    let measured = tokio::select! {
+        measured = measure(size, &address, &client, say) => measured.map(Some),
+        () = stop => Ok(None),
+    };
     // Whatever happened, nothing of it stays.
-    drop_schema(&address).await?;
+    drop_schema(&address)
+        .await
+        .with_context(|| format!("the schema {schema} is left over, drop it"))?;
     measured
 }
 
@@ -50,8 +60,7 @@ async fn measure(
             size.rounds, size.rows
         ));
         migrate_up(address).await?;
-        let fill = include_str!("sql/postgres_rows.sql").replace("1000000", &size.rows.to_string());
-        each(client, &put(&fill)).await?;
+        fill(client, &put, size.rows).await?;
         let engine = Postgres::open(address.clone(), Clock::system()).await?;
         let rowlock = Rowlock::with(engine, Clock::system());
         rounds.ours(&rowlock, size.rows, &put(super::QUERY)).await?;
@@ -63,7 +72,7 @@ async fn measure(
         drop(rowlock);
         drop_schema(address).await?;
         migrate_up(address).await?;
-        each(client, &put(&fill)).await?;
+        fill(client, &put, size.rows).await?;
         client
             .batch_execute(&put(include_str!("sql/postgres_plain_table.sql")))
             .await?;
@@ -86,6 +95,14 @@ async fn measure(
         );
     }
     Ok(all)
+}
+
+async fn fill(client: &Client, put: &impl Fn(&str) -> String, rows: usize) -> Result<()> {
+    let text = include_str!("sql/postgres_rows.sql").replace("1000000", &rows.to_string());
+    each(client, &put(&text)).await?;
+    // So that nobody pays for what the other side wrote. Not everybody may ask for it.
+    let _ = client.batch_execute("CHECKPOINT").await;
+    Ok(())
 }
 
 /// Statements one by one: some of them can't share a transaction.

@@ -69,9 +69,9 @@ Examples:
     /// Ticks of a pair over a million rows, in a temporary folder or with --url on a server
     #[command(after_help = "\
 Ours against plain INSERT ... SELECTs of the same columns, in batches of the same size. With --url
-postgres://... it happens in that database, in a schema rowlock_bench_... of its own that is dropped
-at the end; otherwise in a temporary SQLite file. With --check a goal that was missed is named and the
-exit code is 6.
+postgres://... (or ROWLOCK_URL) it happens in that database, in a schema rowlock_bench_... of its own
+that is dropped at the end, also after Ctrl-C; otherwise in a temporary SQLite file, never in your
+store. It takes some minutes. With --check a goal that was missed is named and the exit code is 6.
 
 Examples:
   rowlock bench pairs --check

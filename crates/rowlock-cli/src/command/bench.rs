@@ -37,17 +37,29 @@ fn server(global: &Global) -> Option<&str> {
     is_server.then_some(url)
 }
 
+/// Nothing when it was stopped.
 async fn figures(
     how: &BenchSqlite,
     what: &str,
     place: &Place,
     server: Option<&str>,
-) -> Result<Vec<Measurement>> {
-    match (what, how.quick) {
-        ("pairs", true) => pairs::run(pairs::Size::quick(), place, server, &out::note).await,
-        ("pairs", false) => pairs::run(pairs::Size::full(), place, server, &out::note).await,
-        (_, true) => sqlite::run(&Size::quick(), place, &out::note).await,
-        (_, false) => sqlite::run(&Size::full(), place, &out::note).await,
+    stop: impl Future<Output = ()>,
+) -> Result<Option<Vec<Measurement>>> {
+    if what == "pairs" {
+        let size = match how.quick {
+            true => pairs::Size::quick(),
+            false => pairs::Size::full(),
+        };
+        return pairs::run(size, place, server, &out::note, stop).await;
+    }
+    let size = match how.quick {
+        true => Size::quick(),
+        false => Size::full(),
+    };
+    tokio::select! {
+        measured = sqlite::run(&size, place, &out::note) => measured.map(Some),
+        // The folder goes with the place.
+        () = stop => Ok(None),
     }
 }
 
@@ -56,11 +68,9 @@ async fn measure(how: &BenchSqlite, what: &str, server: Option<&str>, json: bool
     let machine = Machine::here(place.path());
     tell(&machine, &how.dir, how.quick);
     let mut signals = Signals::listen()?;
-    let all = tokio::select! {
-        all = figures(how, what, &place, server) => all?,
-        // The folder goes with the place.
-        () = signals.next() => return Err(exit::with(exit::FAILED, "stopped before the end")),
-    };
+    let measured = figures(how, what, &place, server, signals.next()).await?;
+    let stopped = || exit::with(exit::FAILED, "stopped before the end");
+    let all = measured.ok_or_else(stopped)?;
     if json {
         for each in &all {
             out::json(each)?;

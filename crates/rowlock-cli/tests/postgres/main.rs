@@ -6,6 +6,7 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod bench;
 mod cron;
 mod demo;
 mod doctor;
