@@ -17,7 +17,7 @@ use crate::job::Payload;
 use crate::reconcile::Pair;
 
 /// The most jobs of one transaction, so that others get in between.
-const TOGETHER: usize = 2_000;
+const TOGETHER: usize = 5_000;
 /// Jobs of one statement, when there are as many.
 const GROUP: usize = 50;
 /// Values that all jobs of a statement share, and those that each has for itself.
