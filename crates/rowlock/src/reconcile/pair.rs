@@ -28,7 +28,6 @@ use super::query;
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Pair {
     /// What `reconcile`, `switch` and the held-back keys call it.
@@ -87,7 +86,6 @@ pub enum Cadence {
 
 /// The coverage contract: every value of a column is somebody's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct States {
     /// The table.
     pub table: String,

@@ -3,7 +3,7 @@
 use rowlock::engine::{From, Leading, Ticked};
 use rowlock::error::Error;
 use rowlock::reconcile::tick_by_hand;
-use rowlock::{Kind, MINUTE, Pair};
+use rowlock::{Cron, Kind, MINUTE, Pair};
 
 use super::pairs::{
     QUERY, batch, databases, declare, ended, live, pair, posts, row, set_up, take, tick,
@@ -149,6 +149,41 @@ pub async fn a_changed_pair_is_due_at_once(world: World) {
         (None, None),
         "another query begins anew"
     );
+}
+
+pub async fn a_declaration_that_can_not_be_read_stops_no_other(world: World) {
+    let good = pair(QUERY).states(rowlock::reconcile::States::default());
+    let site = set_up(&world, 1, &good).await;
+    for bad in ["a_bad", "z_bad"] {
+        declare(&site, &pair(QUERY).name(name(bad))).await;
+    }
+    let newer = |declared: String| declared.replacen('{', r#"{"of_a_later_version":{"a":1},"#, 1);
+    let declared = serde_json::to_string(&good).unwrap();
+    let states = declared.replace(r#""table":"#, r#""of_a_later_version":1,"table":"#);
+    let mut client = world.home.client();
+    client.execute("UPDATE rowlock_pair SET declared = '{}' WHERE name <> 'create'");
+    client.execute(&format!(
+        "UPDATE rowlock_pair SET declared = '{}' WHERE name = 'create'",
+        newer(states).replace('\'', "''")
+    ));
+    let schedule = site.rowlock.schedule();
+    let pairs = schedule.pairs().await.unwrap();
+    let pairs: Vec<Pair> = pairs.into_iter().map(|row| row.pair).collect();
+    assert_eq!(pairs, [good]);
+    let crons = ["a_bad", "good"].map(|each| Cron::new(name(each), name("report"), "* * * * *"));
+    let due = crons.clone().map(|cron| (cron, world.clock.now()));
+    schedule.declare_crons(&due, false).await.unwrap();
+    client.execute("UPDATE rowlock_cron SET declared = '{}' WHERE name = 'a_bad'");
+    client.execute(&format!(
+        "UPDATE rowlock_cron SET declared = '{}' WHERE name = 'good'",
+        newer(serde_json::to_string(&crons[1]).unwrap())
+    ));
+    let (_, found) = schedule.crons().await.unwrap();
+    let found: Vec<Cron> = found.into_iter().map(|row| row.cron).collect();
+    assert_eq!(found, crons[1..]);
+    // Who declares it again can read it again.
+    declare(&site, &pair(QUERY).name(name("a_bad"))).await;
+    assert_eq!(schedule.pairs().await.unwrap().len(), 2);
 }
 
 pub async fn a_query_that_fails_leaves_the_last_good_tick(world: World) {

@@ -179,6 +179,7 @@ cases! {
         rows_without_a_part_of_their_key_end_no_walk,
         rows_of_another_database_come_in_bearable_parts,
         a_changed_pair_is_due_at_once,
+        a_declaration_that_can_not_be_read_stops_no_other,
         a_query_that_fails_leaves_the_last_good_tick,
         a_query_that_can_not_be_keyed_is_refused,
         declaring_again_says_what_differs,
