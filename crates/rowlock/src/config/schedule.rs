@@ -30,7 +30,7 @@ pub struct PairSection {
     source: Option<String>,
     queue: Option<Name>,
     priority: Option<i16>,
-    states: Option<States>,
+    states: Option<StatesSection>,
     direct: Option<bool>,
     still_needed: Option<bool>,
     closed_loop: Option<bool>,
@@ -72,7 +72,7 @@ impl PairSection {
             source: self.source.clone(),
             queue: self.queue.clone(),
             priority: self.priority,
-            states: self.states.clone(),
+            states: self.states.as_ref().map(StatesSection::states),
             direct: self.direct.unwrap_or(plain.direct),
             still_needed: self.still_needed.unwrap_or(plain.still_needed),
             closed_loop: self.closed_loop.unwrap_or(plain.closed_loop),
@@ -81,6 +81,31 @@ impl PairSection {
         };
         pair.check()?;
         Ok(pair)
+    }
+}
+
+/// `[pair.states]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatesSection {
+    table: String,
+    column: String,
+    pending: Vec<String>,
+    #[serde(default)]
+    terminal: Vec<String>,
+    #[serde(default)]
+    other: Vec<String>,
+}
+
+impl StatesSection {
+    fn states(&self) -> States {
+        States {
+            table: self.table.clone(),
+            column: self.column.clone(),
+            pending: self.pending.clone(),
+            terminal: self.terminal.clone(),
+            other: self.other.clone(),
+        }
     }
 }
 

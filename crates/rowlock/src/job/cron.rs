@@ -101,7 +101,6 @@ pub fn due(calendar: &Calendar, next_at: Timestamp, now: Timestamp, policy: Miss
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Cron {
     /// What it is called.

@@ -23,3 +23,4 @@ pub use tick::{stale, tick_by_hand};
 pub(crate) use lead::Scheduler;
 pub(crate) use question::{Answers, Key, Questions};
 pub use sources::Sources;
+pub(crate) use sources::shown;

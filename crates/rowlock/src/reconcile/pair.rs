@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::job::{Job, Name, spoken};
+use crate::job::{Job, Kind, Name, UniqueUntil, spoken};
 
 use super::query;
 
@@ -28,7 +28,6 @@ use super::query;
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Pair {
     /// What `reconcile`, `switch` and the held-back keys call it.
@@ -87,7 +86,6 @@ pub enum Cadence {
 
 /// The coverage contract: every value of a column is somebody's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct States {
     /// The table.
     pub table: String,
@@ -274,6 +272,29 @@ impl Pair {
             return wrong(why);
         }
         Ok(())
+    }
+
+    /// Whether ticks can still rely on the kind once it is written like this.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the remedy, for a kind of this pair's with another key or one that is
+    /// free before a job ends.
+    pub(crate) fn allows(&self, kind: &Kind) -> Result<()> {
+        if self.kind != kind.name {
+            return Ok(());
+        }
+        let why = match () {
+            () if self.key != kind.key => "is keyed by other columns",
+            () if kind.unique_until != UniqueUntil::Finished => {
+                "needs keys that are held until a job ends (unique_until = \"finished\")"
+            }
+            () => return Ok(()),
+        };
+        Err(Error::invalid(format!(
+            "kind {}: its pair {} {why}: leave the kind as it is, or take the pair away first \
+             (`rowlock reconcile remove {}`)",
+            kind.name, self.name, self.name
+        )))
     }
 
     /// What is lost by what the declaration has switched off, in words.

@@ -2,8 +2,9 @@
 
 use rowlock::engine::{From, Leading, Ticked};
 use rowlock::error::Error;
+use rowlock::job::UniqueUntil;
 use rowlock::reconcile::tick_by_hand;
-use rowlock::{Kind, MINUTE, Pair};
+use rowlock::{Cron, Kind, MINUTE, Pair};
 
 use super::pairs::{
     QUERY, batch, databases, declare, ended, live, pair, posts, row, set_up, take, tick,
@@ -151,6 +152,41 @@ pub async fn a_changed_pair_is_due_at_once(world: World) {
     );
 }
 
+pub async fn a_declaration_that_can_not_be_read_stops_no_other(world: World) {
+    let good = pair(QUERY).states(rowlock::reconcile::States::default());
+    let site = set_up(&world, 1, &good).await;
+    for bad in ["a_bad", "z_bad"] {
+        declare(&site, &pair(QUERY).name(name(bad))).await;
+    }
+    let newer = |declared: String| declared.replacen('{', r#"{"of_a_later_version":{"a":1},"#, 1);
+    let declared = serde_json::to_string(&good).unwrap();
+    let states = declared.replace(r#""table":"#, r#""of_a_later_version":1,"table":"#);
+    let mut client = world.home.client();
+    client.execute("UPDATE rowlock_pair SET declared = '{}' WHERE name <> 'create'");
+    client.execute(&format!(
+        "UPDATE rowlock_pair SET declared = '{}' WHERE name = 'create'",
+        newer(states).replace('\'', "''")
+    ));
+    let schedule = site.rowlock.schedule();
+    let pairs = schedule.pairs().await.unwrap();
+    let pairs: Vec<Pair> = pairs.into_iter().map(|row| row.pair).collect();
+    assert_eq!(pairs, [good]);
+    let crons = ["a_bad", "good"].map(|each| Cron::new(name(each), name("report"), "* * * * *"));
+    let due = crons.clone().map(|cron| (cron, world.clock.now()));
+    schedule.declare_crons(&due, false).await.unwrap();
+    client.execute("UPDATE rowlock_cron SET declared = '{}' WHERE name = 'a_bad'");
+    client.execute(&format!(
+        "UPDATE rowlock_cron SET declared = '{}' WHERE name = 'good'",
+        newer(serde_json::to_string(&crons[1]).unwrap())
+    ));
+    let (_, found) = schedule.crons().await.unwrap();
+    let found: Vec<Cron> = found.into_iter().map(|row| row.cron).collect();
+    assert_eq!(found, crons[1..]);
+    // Who declares it again can read it again.
+    declare(&site, &pair(QUERY).name(name("a_bad"))).await;
+    assert_eq!(schedule.pairs().await.unwrap().len(), 2);
+}
+
 pub async fn a_query_that_fails_leaves_the_last_good_tick(world: World) {
     let pair = pair(QUERY);
     let site = set_up(&world, 1, &pair).await;
@@ -199,6 +235,28 @@ pub async fn a_query_that_can_not_be_keyed_is_refused(world: World) {
         .await
         .unwrap_err();
     assert!(matches!(why, Error::Invalid(_)), "{why:?}");
+}
+
+pub async fn a_kind_is_not_changed_under_its_pair(world: World) {
+    let pair = pair(QUERY).name(name("makes"));
+    let site = set_up(&world, 1, &pair).await;
+    let operate = site.rowlock.operate();
+    let stored = operate.kinds().await.unwrap().remove(0);
+    let (mut other_key, mut early, mut patient) = (stored.clone(), stored.clone(), stored.clone());
+    other_key.key = vec![name("name")];
+    early.unique_until = UniqueUntil::Start;
+    patient.max_attempts = 99;
+    for wrong in [other_key.clone(), early] {
+        let why = operate.apply(&[patient.clone(), wrong]).await.unwrap_err();
+        assert!(matches!(&why, Error::Invalid(_)), "{why:?}");
+        let remedy = "rowlock reconcile remove makes";
+        assert!(why.to_string().contains(remedy), "{why}");
+    }
+    assert_eq!(operate.kinds().await.unwrap(), [stored]);
+    operate.apply(&[patient]).await.unwrap();
+    let schedule = site.rowlock.schedule();
+    schedule.forget_pair(&pair.name).await.unwrap();
+    operate.apply(&[other_key]).await.unwrap();
 }
 
 pub async fn declaring_again_says_what_differs(world: World) {
@@ -253,6 +311,34 @@ pub async fn states_that_nobody_claims_are_named_with_their_rows(world: World) {
     let lead = site.rowlock.lead();
     lead.uncovered(&pair.name, found.unclaimed).await.unwrap();
     assert_eq!(row(&site).await.uncovered, [("lost".to_owned(), 1)]);
+}
+
+pub async fn what_is_due_by_its_time_needs_an_index_on_it(world: World) {
+    let mut client = world.home.client();
+    client.execute(
+        "CREATE TABLE policies (id bigint PRIMARY KEY, note text, next_run_at timestamp NOT NULL)",
+    );
+    client.execute("INSERT INTO policies VALUES (1, 'x', '2020-01-01 00:00:00')");
+    let site = world.open();
+    let source = site.rowlock.lead().source();
+    let pair = pair("SELECT id FROM policies WHERE next_run_at <= CURRENT_TIMESTAMP");
+    let found = source.examine(&pair).await.unwrap();
+    let remark = found.plans.first().expect("a remark");
+    let remedy = remark.remedy.clone().expect("a remedy");
+    assert!(
+        remedy.ends_with("ON policies (next_run_at, id)"),
+        "{remedy}"
+    );
+    client.execute(&remedy);
+    let found = source.examine(&pair).await.unwrap();
+    assert!(found.plans.is_empty(), "{found:?}");
+    // Nothing could be an index of what is random.
+    let mut random = pair;
+    random.query = "SELECT id FROM policies WHERE note = 'x' AND random() <> 0".to_owned();
+    for plan in source.examine(&random).await.unwrap().plans {
+        let remedy = plan.remedy.unwrap_or_default();
+        assert!(!remedy.contains("random"), "{remedy}");
+    }
 }
 
 pub async fn a_query_without_an_index_is_named_with_the_one_that_helps(world: World) {

@@ -179,11 +179,14 @@ cases! {
         rows_without_a_part_of_their_key_end_no_walk,
         rows_of_another_database_come_in_bearable_parts,
         a_changed_pair_is_due_at_once,
+        a_declaration_that_can_not_be_read_stops_no_other,
         a_query_that_fails_leaves_the_last_good_tick,
         a_query_that_can_not_be_keyed_is_refused,
+        a_kind_is_not_changed_under_its_pair,
         declaring_again_says_what_differs,
         states_that_nobody_claims_are_named_with_their_rows,
-        a_query_without_an_index_is_named_with_the_one_that_helps;
+        a_query_without_an_index_is_named_with_the_one_that_helps,
+        what_is_due_by_its_time_needs_an_index_on_it;
     derived:
         a_worker_derives_and_runs_what_rows_ask_for,
         a_queue_that_is_thrown_away_comes_back,

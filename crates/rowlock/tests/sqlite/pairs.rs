@@ -144,6 +144,7 @@ pub fn rows_without_a_key_stop_no_batch() {
         .unwrap();
     let mut kind = Kind::new("create_database").unwrap();
     kind.key = vec![name("a"), name("b")];
+    block(engine.forget_pair(&pair.name)).unwrap();
     block(engine.apply(&[kind])).unwrap();
     pair.key = vec![name("a"), name("b")];
     pair.query = "SELECT a, b FROM loose".to_owned();

@@ -48,8 +48,15 @@ impl Postgres {
         let rows = self.query(sql!("crons"), &[]).await?;
         let now = rows.first().map_or(Ok(None), |row| time(row, 0))?;
         let now = now.ok_or_else(|| Error::Bug("the server didn't tell the time".to_owned()))?;
-        let crons: Result<Vec<Option<CronRow>>> = rows.iter().map(cron_row).collect();
-        Ok((now, crons?.into_iter().flatten().collect()))
+        let mut crons = Vec::with_capacity(rows.len());
+        for row in &rows {
+            // One that can't be read stops no other.
+            match cron_row(row) {
+                Ok(cron) => crons.extend(cron),
+                Err(why) => tracing::error!(cron = %name(row, 6)?, %why, "left out a cron"),
+            }
+        }
+        Ok((now, crons))
     }
 
     pub(super) async fn stop_cron(&self, name: &Name, resume_at: Option<Timestamp>) -> Result<()> {

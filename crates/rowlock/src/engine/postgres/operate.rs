@@ -137,6 +137,10 @@ impl Postgres {
 
     pub(super) async fn apply_all(&self, declared: &[Kind]) -> Result<Vec<Applied>> {
         let stored = self.all_kinds().await?;
+        let pairs = self.all_pairs().await?;
+        for kind in declared.iter().filter(|kind| !stored.contains(kind)) {
+            pairs.iter().try_for_each(|row| row.pair.allows(kind))?;
+        }
         self.write_kinds(declared, true).await?;
         let became = |kind: &Kind| match stored.iter().find(|row| row.name == kind.name) {
             Some(row) if row == kind => Applied::Unchanged,

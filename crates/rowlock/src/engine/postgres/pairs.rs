@@ -6,11 +6,11 @@ use tokio_postgres::types::Type;
 
 use super::row::{count, get, json, name, span, time};
 use super::statements::sql;
-use super::{Address, Postgres, ms, stage};
+use super::{Postgres, ms, stage};
 use crate::engine::{Applied, HeldBack, PairRow};
 use crate::error::{Error, Result};
 use crate::job::{Kind, Name, UniqueUntil};
-use crate::reconcile::Pair;
+use crate::reconcile::{Pair, shown};
 use crate::switch::{Mode, Switch, Target};
 
 impl Postgres {
@@ -49,7 +49,17 @@ impl Postgres {
 
     pub(super) async fn all_pairs(&self) -> Result<Vec<PairRow>> {
         let rows = self.query(sql!("pairs"), &[]).await?;
-        rows.iter().map(pair_row).collect()
+        let mut pairs = Vec::with_capacity(rows.len());
+        for row in &rows {
+            // One that can't be read stops no other.
+            match pair_row(row) {
+                Ok(pair) => pairs.push(pair),
+                Err(why) => {
+                    tracing::error!(pair = %name(row, 17)?, %why, "left out a pair");
+                }
+            }
+        }
+        Ok(pairs)
     }
 
     pub(super) async fn remove_pair(&self, name: &Name) -> Result<()> {
@@ -155,20 +165,8 @@ fn fits(pair: &Pair, kind: Option<&Kind>) -> Result<()> {
 
 /// The pair as it is kept: of its source no more than is safe to show.
 fn stored(pair: &Pair) -> Pair {
-    let shown = |url: &String| match Address::parse(url) {
-        Ok(address) => address.to_string(),
-        Err(_) => {
-            let plain = url.split(['?', '#']).next().unwrap_or_default();
-            match (plain.find("://"), plain.rfind('@')) {
-                (Some(scheme), Some(at)) if at > scheme => {
-                    format!("{}://{}", &plain[..scheme], &plain[at + 1..])
-                }
-                _ => plain.to_owned(),
-            }
-        }
-    };
     let mut pair = pair.clone();
-    pair.source = pair.source.as_ref().map(shown);
+    pair.source = pair.source.as_deref().map(shown);
     pair
 }
 

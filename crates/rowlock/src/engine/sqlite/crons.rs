@@ -67,12 +67,17 @@ fn declare_one(
 }
 
 pub(super) fn crons(connection: &Connection) -> Result<Vec<CronRow>> {
-    let rows = all(connection, sql!("crons"), [], |row| Ok(cron_row(row)))?;
-    rows.into_iter().collect()
+    let rows = all(connection, sql!("crons"), [], |row| {
+        let name = row::name(row, 0)?;
+        // One that can't be read stops no other.
+        let read = cron_row(row, &name)
+            .inspect_err(|why| tracing::error!(cron = %name, %why, "left out a cron"));
+        Ok(read.ok())
+    })?;
+    Ok(rows.into_iter().flatten().collect())
 }
 
-fn cron_row(row: &Row<'_>) -> Result<CronRow> {
-    let name = row::name(row, 0).map_err(|why| map(why, "crons"))?;
+fn cron_row(row: &Row<'_>, name: &Name) -> Result<CronRow> {
     let declared = row::text(row, 1).map_err(|why| map(why, "crons"))?;
     let cron: Cron = serde_json::from_str(&declared.unwrap_or_default()).map_err(|why| {
         Error::invalid(format!(

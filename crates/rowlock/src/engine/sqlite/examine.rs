@@ -35,9 +35,10 @@ fn plans(connection: &Connection, pair: &Pair) -> Result<Vec<PlanRemark>> {
     let derive = rows::derive_text(connection, pair)?;
     let ask = rows::ask_text(pair);
     let filters = plain_select::has_word(&pair.query, "WHERE");
+    let moves = plain_select::moves(&pair.query);
     let mut remarks = Vec::new();
     for (statement, text, whole) in [("derive", derive, !filters), ("ask", ask, false)] {
-        for what in steps(connection, &text, whole)? {
+        for what in steps(connection, &text, whole, moves)? {
             let statement = statement.to_owned();
             let remark = PlanRemark {
                 statement,
@@ -53,8 +54,8 @@ fn plans(connection: &Connection, pair: &Pair) -> Result<Vec<PlanRemark>> {
 }
 
 /// What a statement does that takes longer with every row of a table, in words. One that wants the
-/// whole table may walk it.
-fn steps(connection: &Connection, text: &str, wants_all: bool) -> Result<Vec<String>> {
+/// whole table may walk it, and what is found by its time must be sorted by key.
+fn steps(connection: &Connection, text: &str, wants_all: bool, sorts: bool) -> Result<Vec<String>> {
     let explain = query::fill(sql!("explain"), &[("statement", text)]);
     let mut statement = connection.prepare(&explain).map_err(map_query)?;
     // Its parameters stay empty: it isn't run.
@@ -72,7 +73,7 @@ fn steps(connection: &Connection, text: &str, wants_all: bool) -> Result<Vec<Str
     };
     let mut said = Vec::new();
     for line in &lines {
-        if line.contains("TEMP B-TREE FOR") && line.ends_with("ORDER BY") {
+        if !sorts && line.contains("TEMP B-TREE FOR") && line.ends_with("ORDER BY") {
             said.push("sorts all its rows by key".to_owned());
         }
         let Some(scan) = line.strip_prefix("SCAN ") else {
@@ -147,10 +148,9 @@ fn candidates(connection: &Connection, pair: &Pair, select: &PlainSelect) -> Res
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
         .collect();
-    let condition = select
-        .condition
-        .as_deref()
-        .map(|text| format!(" WHERE {text}"));
+    let moves = plain_select::moves(&pair.query);
+    let fixed = select.condition.as_deref().filter(|_| !moves);
+    let condition = fixed.map(|text| format!(" WHERE {text}"));
     let index = |columns: &[String]| {
         let columns: Vec<String> = columns.iter().map(|name| named(name)).collect();
         format!(
@@ -160,6 +160,16 @@ fn candidates(connection: &Connection, pair: &Pair, select: &PlainSelect) -> Res
             condition.as_deref().unwrap_or_default()
         )
     };
+    if moves {
+        let compared = select.condition.as_deref().unwrap_or_default();
+        let mut columns: Vec<String> = has
+            .iter()
+            .filter(|name| plain_select::has_word(compared, name) && !key.contains(name))
+            .cloned()
+            .collect();
+        columns.extend(key);
+        return Ok(vec![index(&columns)]);
+    }
     Ok(vec![index(&key), index(&all)])
 }
 

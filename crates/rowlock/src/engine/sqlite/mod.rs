@@ -445,8 +445,8 @@ impl Operate for Sqlite {
     }
 
     async fn apply(&self, kinds: &[Kind]) -> Result<Vec<Applied>> {
-        let kinds = kinds.to_vec();
-        self.write(1, true, move |on| operate::apply(on, &kinds))
+        let (kinds, now) = (kinds.to_vec(), self.clock.now());
+        self.write(1, true, move |on| operate::apply(on, &kinds, now))
             .await
     }
 

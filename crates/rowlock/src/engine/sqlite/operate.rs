@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::map;
-use super::row;
 use super::settle::execute;
 use super::stage::json;
 use super::statements::sql;
+use super::{pairs, row};
 use crate::claim::WorkerId;
 use crate::engine::{Applied, Counts, Drift, Filter, QueueRow, Stats, WorkerRow};
 use crate::error::{Error, Result};
@@ -171,8 +171,16 @@ pub(super) fn add_kinds(connection: &Connection, declared: &[Kind]) -> Result<Ve
     Ok(drift)
 }
 
-pub(super) fn apply(connection: &Connection, declared: &[Kind]) -> Result<Vec<Applied>> {
+pub(super) fn apply(
+    connection: &Connection,
+    declared: &[Kind],
+    now: Timestamp,
+) -> Result<Vec<Applied>> {
     let stored = kinds(connection)?;
+    let pairs = pairs::pairs(connection, now)?;
+    for kind in declared.iter().filter(|kind| !stored.contains(kind)) {
+        pairs.iter().try_for_each(|row| row.pair.allows(kind))?;
+    }
     let mut done = Vec::with_capacity(declared.len());
     for kind in declared {
         let row = stored.iter().find(|row| row.name == kind.name);

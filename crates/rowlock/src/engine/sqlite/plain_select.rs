@@ -50,6 +50,48 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
         .any(|token| unquoted(token.text).eq_ignore_ascii_case(word))
 }
 
+/// Whether a query finds other rows by itself, as time goes by or at random. No index can have its
+/// condition.
+pub(super) fn moves(query: &str) -> bool {
+    match PlainSelect::read(query) {
+        Some(select) => select.condition.as_deref().is_some_and(asks_the_time),
+        None => asks_the_time(query),
+    }
+}
+
+fn asks_the_time(text: &str) -> bool {
+    let tokens = tokens(text);
+    let always = |token: &Token<'_>| MOVING.iter().any(|word| token.is(word));
+    let called = |part: &[Token<'_>]| match part {
+        [name, open, ..] if open.text != "(" || !CLOCKS.iter().any(|word| name.is(word)) => false,
+        [_, _, end, ..] if end.text == ")" || end.is("'subsec'") || end.is("'subsecond'") => true,
+        [name, _, _, end] => name.is("strftime") && end.text == ")",
+        _ => false,
+    };
+    // The last parts are shorter: nothing comes after them.
+    let mut from_each = (0..tokens.len()).map(|at| &tokens[at..tokens.len().min(at + 4)]);
+    tokens.iter().any(always) || from_each.any(called)
+}
+
+/// What differs each time, and what says so to a function of time.
+const MOVING: [&str; 6] = [
+    "CURRENT_TIMESTAMP",
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "random",
+    "randomblob",
+    "'now'",
+];
+/// They tell the time if they aren't asked about another.
+const CLOCKS: [&str; 6] = [
+    "unixepoch",
+    "datetime",
+    "date",
+    "time",
+    "julianday",
+    "strftime",
+];
+
 #[derive(Debug, Clone, Copy)]
 struct Token<'a> {
     text: &'a str,
@@ -245,6 +287,29 @@ mod tests {
             "",
         ] {
             assert_eq!(read(query), None, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_condition_that_moves_is_noticed() {
+        for query in [
+            "SELECT id FROM t WHERE due <= unixepoch()",
+            "SELECT id FROM t WHERE due <= datetime ( 'now', '-1 day')",
+            "SELECT id FROM t WHERE due <= CURRENT_TIMESTAMP AND a",
+            "SELECT id FROM t WHERE abs(random()) % 2",
+            "SELECT id FROM t WHERE due < strftime('%s')",
+            "SELECT id FROM t WHERE due < unixepoch('subsec')",
+            "SELECT id FROM t JOIN u USING (id) WHERE due < julianday()",
+        ] {
+            assert!(moves(query), "{query}");
+        }
+        for query in [
+            "SELECT id FROM t WHERE date = 'today'",
+            "SELECT id, unixepoch() AS at FROM t WHERE state = 'x'",
+            "SELECT id FROM t WHERE date(due) <= '2026-01-01' -- unixepoch()",
+            "SELECT id FROM t",
+        ] {
+            assert!(!moves(query), "{query}");
         }
     }
 

@@ -6,11 +6,11 @@ use rusqlite::types::{Value as Stored, ValueRef};
 use rusqlite::{Connection, Row, params_from_iter};
 
 use super::error::map_query;
-use super::query;
 use super::statements::{Sql, sql};
+use super::{plain_select, query};
 use crate::engine::{Column, Line, Lines};
 use crate::error::{Error, Result};
-use crate::job::Payload;
+use crate::job::{Name, Payload};
 use crate::reconcile::Pair;
 
 /// How much of payloads is read at once. The rest of a batch that has more comes with the next one.
@@ -122,9 +122,22 @@ fn text(connection: &Connection, pair: &Pair, template: Sql, after: &str) -> Res
             ("types", &query::types(&names)),
             ("query", &pair.query),
             ("after", after),
-            ("columns", &query::columns(&pair.key)),
+            ("order", &order(pair, after)),
         ],
     ))
+}
+
+/// The key's columns. What is due by now is few rows of many: the first batch looks for them by an
+/// index on their time and sorts them, where SQLite would rather walk the table by key. Those after it
+/// walk, so that a long list isn't sorted for each.
+fn order(pair: &Pair, after: &str) -> String {
+    match after.is_empty() && plain_select::moves(&pair.query) {
+        true => {
+            let unsorted = |name: &Name| format!("+{}", query::column(name.as_str()));
+            pair.key.iter().map(unsorted).collect::<Vec<_>>().join(", ")
+        }
+        false => query::columns(&pair.key),
+    }
 }
 
 /// The statement that a tick begins with.

@@ -6,7 +6,7 @@ SELECT p.declared::text, s.last_success,
         WHERE k.pair = p.name AND k.reason <> 'done' AND coalesce(k.not_before > now, true)) AS held_back,
        s.ticks, s.error, s.leader, p.uncovered::text,
        CASE WHEN rowlock.is_on(p.switch, p.switch_until, now, 'pause') THEN p.switch END AS switch,
-       p.switch_reason, p.switch_by, p.switch_until
+       p.switch_reason, p.switch_by, p.switch_until, p.name
 FROM rowlock.now() AS now CROSS JOIN rowlock.pair AS p
 CROSS JOIN LATERAL (
     SELECT CASE WHEN bool_and(o.last_success IS NOT NULL) THEN min(o.last_success) END AS last_success,

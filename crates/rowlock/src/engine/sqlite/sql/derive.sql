@@ -14,4 +14,4 @@ FROM (
 {query}
 ) AS q
 {after}
-ORDER BY {columns} LIMIT ?1
+ORDER BY {order} LIMIT ?1
