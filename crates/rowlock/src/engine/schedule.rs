@@ -109,7 +109,8 @@ pub trait Source: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Lines>;
 
-    /// Which of these keys the query still returns. A key is a JSON array of the key columns' values.
+    /// Which of these keys the query still returns, however their values are spelled. A key is a JSON
+    /// array of the key columns' values; one that can't be asked about counts as returned.
     async fn ask(&self, pair: &Pair, keys: &[String]) -> Result<Vec<bool>>;
 
     /// What is wrong with how the query is run or what it leaves out.

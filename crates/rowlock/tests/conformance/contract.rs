@@ -1,12 +1,14 @@
 //! What a pair's query must be, and what is said about one that isn't.
 
-use rowlock::engine::{From, Leading};
+use rowlock::engine::{From, Leading, Ticked};
 use rowlock::error::Error;
 use rowlock::reconcile::tick_by_hand;
-use rowlock::{Kind, MINUTE};
+use rowlock::{Kind, MINUTE, Pair};
 
-use super::pairs::{QUERY, batch, databases, declare, live, pair, posts, row, set_up, tick};
-use super::world::World;
+use super::pairs::{
+    QUERY, batch, databases, declare, ended, live, pair, posts, row, set_up, take, tick,
+};
+use super::world::{World, name};
 
 pub async fn rows_without_a_key_of_their_own_make_a_tick_fail(world: World) {
     let mut client = world.home.client();
@@ -71,6 +73,82 @@ pub async fn a_row_that_can_not_become_a_job_starves_no_other(world: World) {
         .map(|job| job.unique_key)
         .collect();
     assert_eq!(keys, ["[1]", "[3]", "[5]"].map(|key| Some(key.to_owned())));
+}
+
+pub async fn rows_without_a_part_of_their_key_end_no_walk(world: World) {
+    let mut client = world.home.client();
+    client.execute("CREATE TABLE loose (a integer, b integer)");
+    client.execute("INSERT INTO loose VALUES (1, NULL), (1, NULL), (2, 1), (3, 1)");
+    let key = vec![name("a"), name("b")];
+    let pair = Pair::new(name("create"), key, "SELECT a, b FROM loose").batch(2);
+    let site = world.open();
+    declare(&site, &pair).await;
+    for _ in 0..2 {
+        let why = tick_by_hand(&site.rowlock, &pair, false, |_| {})
+            .await
+            .unwrap_err();
+        assert!(why.to_string().contains("2 of 4 rows have no key"), "{why}");
+        assert_eq!(live(&site).await.len(), 2);
+    }
+    let there = site.rowlock.lead().source();
+    let (mut cursor, mut keys, mut keyless) = (None, Vec::new(), 0);
+    loop {
+        let lines = there.derive(&pair, 0, cursor.as_deref(), 2).await.unwrap();
+        keyless += lines.without_key;
+        keys.extend(lines.lines.into_iter().map(|line| line.key));
+        cursor = lines.cursor;
+        if !lines.more {
+            break;
+        }
+    }
+    assert_eq!(
+        (keys, keyless),
+        (vec!["[2,1]".to_owned(), "[3,1]".to_owned()], 2)
+    );
+}
+
+pub async fn rows_of_another_database_come_in_bearable_parts(world: World) {
+    let mut client = world.home.client();
+    client.execute("CREATE TABLE wide (id integer PRIMARY KEY, body text)");
+    let long = "x".repeat(1_000_000);
+    client.execute(&format!("INSERT INTO wide VALUES (1, '{long}')"));
+    for n in [1, 2, 4, 8, 16, 32] {
+        client.execute(&format!("INSERT INTO wide SELECT id + {n}, body FROM wide"));
+    }
+    let site = world.open();
+    let there = site.rowlock.lead().source();
+    let pair = pair("SELECT id, body FROM wide");
+    let first = there.derive(&pair, 0, None, 100).await.unwrap();
+    assert_eq!((first.found, first.lines.len(), first.more), (34, 34, true));
+    assert_eq!(first.cursor.as_deref(), Some("[34]"));
+    let last = there.derive(&pair, 0, Some("[34]"), 100).await.unwrap();
+    assert_eq!((last.found, last.lines.len(), last.more), (30, 30, false));
+}
+
+pub async fn a_changed_pair_is_due_at_once(world: World) {
+    let first = pair(QUERY).batch(5);
+    let site = set_up(&world, 1, &first).await;
+    let token = take(&site, (None, 0)).await;
+    let post = async || posts(&site, Leading::default()).await.remove(0);
+    let later = world.clock.now() + MINUTE;
+    let mut end = ended(&first, token, Ok(Ticked::default()));
+    end.due_at = Some(later);
+    end.cursor = Some("[1]".to_owned());
+    let lead = site.rowlock.lead();
+    lead.tick_end(end.clone()).await.unwrap();
+    declare(&site, &first).await;
+    assert_eq!(post().await.due_at, Some(later), "nothing has changed");
+    declare(&site, &first.clone().batch(6)).await;
+    let seen = post().await;
+    assert_eq!((seen.due_at, seen.cursor.as_deref()), (None, Some("[1]")));
+    lead.tick_end(end).await.unwrap();
+    declare(&site, &pair("SELECT id FROM databases").batch(6)).await;
+    let seen = post().await;
+    assert_eq!(
+        (seen.due_at, seen.cursor),
+        (None, None),
+        "another query begins anew"
+    );
 }
 
 pub async fn a_query_that_fails_leaves_the_last_good_tick(world: World) {

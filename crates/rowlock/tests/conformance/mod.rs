@@ -161,6 +161,7 @@ cases! {
         a_dry_tick_counts_and_changes_nothing,
         batches_go_on_from_their_key,
         keys_may_be_texts_and_several_columns,
+        a_key_that_is_spelled_otherwise_is_wanted,
         shards_share_the_rows,
         a_window_is_filled_evenly,
         a_leader_that_was_replaced_writes_nothing,
@@ -169,11 +170,15 @@ cases! {
         a_job_that_failed_for_good_is_held_back_for_longer_and_longer,
         a_cancelled_job_is_held_back_until_it_is_lifted,
         what_is_not_kept_is_held_back_all_the_same,
+        a_key_that_no_row_can_have_is_not_noted,
         a_success_is_not_noted,
         done_twice_without_an_effect_is_held_back;
     contract:
         rows_without_a_key_of_their_own_make_a_tick_fail,
         a_row_that_can_not_become_a_job_starves_no_other,
+        rows_without_a_part_of_their_key_end_no_walk,
+        rows_of_another_database_come_in_bearable_parts,
+        a_changed_pair_is_due_at_once,
         a_query_that_fails_leaves_the_last_good_tick,
         a_query_that_can_not_be_keyed_is_refused,
         declaring_again_says_what_differs,

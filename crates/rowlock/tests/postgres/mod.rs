@@ -88,7 +88,7 @@ cases! {
         long_fractions_are_keys,
         days_and_times_are_keys,
         two_columns_are_a_key,
-        a_key_that_no_row_can_have_is_wanted_by_none,
+        a_key_that_can_not_be_asked_about_is_wanted,
         rows_without_a_key_are_counted_by_ticks_of_any_length,
         a_row_that_breaks_a_rule_is_named_and_the_others_get_their_jobs,
         a_query_that_takes_too_long_is_ended_on_the_server,

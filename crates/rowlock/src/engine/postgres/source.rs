@@ -106,7 +106,8 @@ impl Tables {
         Ok(types)
     }
 
-    /// Which of these keys, given by their values, the query returns; the keys' numbers.
+    /// Which of these keys, given by their values, the query returns or can't be asked about; the
+    /// keys' numbers.
     async fn ask_all(&self, pair: &Pair, keys: &[(usize, Vec<String>)]) -> Result<Vec<usize>> {
         let types = self.key_types(pair).await?;
         // Half of the keys at a time once one of them can't be read as its column's type.
@@ -116,7 +117,10 @@ impl Tables {
             match self.ask_some(pair, &types, part).await {
                 Ok(found) => wanted.extend(found),
                 Err(Stopped::BadValue(why)) => match part {
-                    [(_, values)] => self.must_be_unreadable(pair, &types, values, why).await?,
+                    [(number, values)] => {
+                        self.must_be_unreadable(pair, &types, values, why).await?;
+                        wanted.push(*number);
+                    }
                     _ => {
                         let (one, other) = part.split_at(part.len() / 2);
                         left.extend([one, other]);
@@ -154,7 +158,7 @@ impl Tables {
         rows.iter().map(number).collect()
     }
 
-    /// A key that no row can have is wanted by none; any other trouble is the query's.
+    /// A key that can't be read as its columns' types; any other trouble is the query's.
     async fn must_be_unreadable(
         &self,
         pair: &Pair,
@@ -201,13 +205,16 @@ pub(super) fn ask_text(pair: &Pair, types: &[String]) -> String {
     )
 }
 
-/// Rows of `source_rows`, at most `limit` of which count.
+/// Rows of `source_rows`, at most `limit` of which count, and none from the first without a payload on.
 fn lines(rows: &[Row], limit: usize) -> Result<Lines> {
+    let payloads: Vec<Option<&str>> = rows.iter().map(|row| get(row, 1)).collect::<Result<_>>()?;
+    let full = payloads.iter().position(Option::is_none);
+    let limit = full.map_or(limit, |full| full.min(limit));
     let mut lines = Lines {
         found: rows.len().min(limit) as u64,
         ..Lines::default()
     };
-    for (n, row) in rows.iter().enumerate() {
+    for (n, (row, payload)) in rows.iter().zip(payloads).enumerate() {
         let key: Option<String> = get(row, 0)?;
         match key {
             None if n < limit => lines.without_key += 1,
@@ -215,7 +222,7 @@ fn lines(rows: &[Row], limit: usize) -> Result<Lines> {
             Some(key) if lines.cursor.as_ref() == Some(&key) => lines.repeated += 1,
             Some(key) if n < limit => {
                 lines.cursor = Some(key.clone());
-                let payload = get(row, 1)?;
+                let payload = payload.unwrap_or_default().to_owned();
                 lines.lines.push(Line { key, payload });
             }
             _ => {}
@@ -273,9 +280,9 @@ impl Source for Tables {
         let wanted = wanted::rows(pair, shard, cursor, limit.saturating_add(1))?;
         let rows = self.rows(pair, &text_of_rows(&wanted), &[]).await?;
         let mut lines = lines(&rows, limit)?;
-        // No batch after the first meets the rows without a key.
-        if cursor.is_some() && shard == 0 && !lines.more {
-            let rows = self.rows(pair, &wanted::keyless(pair), &[]).await?;
+        let keyless = wanted::keyless(pair, shard, cursor).filter(|_| !lines.more);
+        if let Some(keyless) = keyless {
+            let rows = self.rows(pair, &keyless, &[]).await?;
             let keyless = rows.first().map_or(Ok(0), |row| row::count(row, 0))?;
             lines.found += keyless;
             lines.without_key += keyless;
@@ -284,13 +291,19 @@ impl Source for Tables {
     }
 
     async fn ask(&self, pair: &Pair, keys: &[String]) -> Result<Vec<bool>> {
-        let mut wanted = vec![false; keys.len()];
-        let values = |(n, key): (usize, &String)| Some((n, wanted::values(key, pair.key.len())?));
-        let keys: Vec<(usize, Vec<String>)> = keys.iter().enumerate().filter_map(values).collect();
-        if keys.is_empty() {
+        // Leaving a job out is worse than running it once too often: what can't be asked is wanted.
+        let mut wanted = vec![true; keys.len()];
+        let mut asked = Vec::with_capacity(keys.len());
+        for (n, key) in keys.iter().enumerate() {
+            if let Some(values) = wanted::values(key, pair.key.len()) {
+                wanted[n] = false;
+                asked.push((n, values));
+            }
+        }
+        if asked.is_empty() {
             return Ok(wanted);
         }
-        for number in self.ask_all(pair, &keys).await? {
+        for number in self.ask_all(pair, &asked).await? {
             if let Some(answer) = wanted.get_mut(number) {
                 *answer = true;
             }

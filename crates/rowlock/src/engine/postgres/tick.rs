@@ -23,9 +23,7 @@ impl Postgres {
             From::Here { cursor, limit } => {
                 let more = limit.saturating_add(1);
                 let text = wanted::rows(pair, batch.shard, cursor.as_deref(), more)?;
-                // The rows without a key come last: only what begins at the beginning meets them.
-                let keyless = cursor.is_some() && batch.shard == 0;
-                let keyless = keyless.then(|| wanted::keyless(pair));
+                let keyless = wanted::keyless(pair, batch.shard, cursor.as_deref());
                 (text, keyless, None, *limit)
             }
             From::Lines(lines) => {

@@ -21,9 +21,16 @@ pub(super) fn rows(pair: &Pair, shard: u16, after: Option<&str>, limit: usize) -
         // A row without a key is the first shard's.
         shards => format!("coalesce((hashtext({key}) & 2147483647) % {shards}, 0) = {shard}"),
     };
+    // Of a single column they come last. Of several they would stand between the others, and no batch
+    // could go on after one.
+    let whole = match order.as_slice() {
+        [_] => "true".to_owned(),
+        columns => format!("{} IS NOT NULL", columns.join(" IS NOT NULL AND ")),
+    };
     let text = sql!("wanted")
         .text(&Schema::default())
         .replace("{key}", &key)
+        .replace("{whole}", &whole)
         .replace("{order}", &order.join(", "))
         .replace("{limit}", &limit.to_string())
         .replace("{shard}", &of_shard)
@@ -41,15 +48,20 @@ pub(super) fn around(pair: &Pair, statement: Sql, parts: &[(&str, &str)]) -> Str
     text.replace("{query}", &pair.query)
 }
 
-/// How many rows have no key.
-pub(super) fn keyless(pair: &Pair) -> String {
+/// How many rows have no key, of those that the batches of a tick don't meet; asked with the last one.
+/// Nothing where the batch after `after` meets them, and for all shards but the first.
+pub(super) fn keyless(pair: &Pair, shard: u16, after: Option<&str>) -> Option<String> {
+    if shard > 0 || (after.is_none() && pair.key.len() == 1) {
+        return None;
+    }
     let missing: Vec<String> = pair
         .key
         .iter()
         .map(|name| format!("{} IS NULL", column(name)))
         .collect();
     let missing = missing.join(" OR ");
-    around(pair, sql!("wanted_keyless"), &[("{keyless}", &missing)])
+    let parts = [("{keyless}", missing.as_str())];
+    Some(around(pair, sql!("wanted_keyless"), &parts))
 }
 
 /// The key as every enqueue spells it; nothing without one of its values.

@@ -33,8 +33,7 @@ pub(super) fn examine(connection: &Connection, pair: &Pair) -> Result<Examined> 
 /// The remarks on both statements, without a remedy yet.
 fn plans(connection: &Connection, pair: &Pair) -> Result<Vec<PlanRemark>> {
     let derive = rows::derive_text(connection, pair)?;
-    let marks = vec!["?"; pair.key.len()].join(", ");
-    let ask = rows::ask_text(pair, &marks);
+    let ask = rows::ask_text(pair);
     let filters = plain_select::has_word(&pair.query, "WHERE");
     let mut remarks = Vec::new();
     for (statement, text, whole) in [("derive", derive, !filters), ("ask", ask, false)] {

@@ -147,6 +147,37 @@ fn value(part: Json) -> Option<Stored> {
     })
 }
 
+/// What a row may have where a key has these values, two for each column: one that is written as a
+/// number may be kept as a text, and the other way round. Nothing if no row can be asked for.
+pub(super) fn spellings(key: &str, columns: usize) -> Option<Vec<Stored>> {
+    let Ok(Json::Array(parts)) = serde_json::from_str(key) else {
+        return None;
+    };
+    if parts.len() != columns {
+        return None;
+    }
+    let both: Option<Vec<[Stored; 2]>> = parts.into_iter().map(two_spellings).collect();
+    Some(both?.into_iter().flatten().collect())
+}
+
+fn two_spellings(part: Json) -> Option<[Stored; 2]> {
+    let other = match &part {
+        Json::Bool(is) => {
+            return Some([
+                Stored::Integer(i64::from(*is)),
+                Stored::Text(is.to_string()),
+            ]);
+        }
+        Json::Number(number) => Some(Stored::Text(number.to_string())),
+        Json::String(text) => serde_json::from_str(text)
+            .ok()
+            .and_then(|number| value(Json::Number(number))),
+        _ => return None,
+    };
+    let plain = value(part)?;
+    Some([plain.clone(), other.unwrap_or(plain)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +206,22 @@ mod tests {
         assert_eq!(values, [Stored::Text("x".to_owned()), Stored::Integer(7)]);
         assert!(after(&names(&["a", "b"]), Some("[1]"), 1).is_err());
         assert!(after(&names(&["a"]), Some("x"), 1).is_err());
+    }
+
+    #[test]
+    fn a_key_is_asked_for_in_both_its_spellings() {
+        let text = |text: &str| Stored::Text(text.to_owned());
+        let asked = spellings("[\"7\", 8, true, \"a\"]", 4).unwrap();
+        let expected = [
+            [text("7"), Stored::Integer(7)],
+            [Stored::Integer(8), text("8")],
+            [Stored::Integer(1), text("true")],
+            [text("a"), text("a")],
+        ];
+        assert_eq!(asked, expected.concat());
+        for bad in ["[1]", "[1,null]", "[1,[2]]", "x", "{}"] {
+            assert_eq!(spellings(bad, 2), None, "{bad}");
+        }
     }
 
     #[test]

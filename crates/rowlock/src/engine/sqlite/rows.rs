@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use rusqlite::types::{Value as Stored, ValueRef};
-use rusqlite::{Connection, Row, Statement, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 
 use super::error::map_query;
 use super::query;
 use super::statements::{Sql, sql};
 use crate::engine::{Column, Line, Lines};
 use crate::error::{Error, Result};
-use crate::job::{Name, Payload};
+use crate::job::Payload;
 use crate::reconcile::Pair;
 
 /// How much of payloads is read at once. The rest of a batch that has more comes with the next one.
@@ -273,42 +273,31 @@ fn checked(payload: &[u8]) -> Result<String> {
     Payload::parse(text).map(|payload| payload.as_str().to_owned())
 }
 
-/// Which of the keys the query returns.
+/// Which of the keys the query returns. One that can't be asked about counts as returned: leaving a
+/// job out is worse than running it once too often.
 pub(super) fn ask(connection: &Connection, pair: &Pair, keys: &[String]) -> Result<Vec<bool>> {
-    let marks: Vec<String> = (1..=pair.key.len()).map(|n| format!("?{n}")).collect();
-    let text = ask_text(pair, &marks.join(", "));
+    let text = ask_text(pair);
     let mut statement = connection.prepare_cached(&text).map_err(map_query)?;
-    keys.iter()
-        .map(|key| returns(&mut statement, &pair.key, key))
-        .collect()
+    let mut returns = |key: &String| match query::spellings(key, pair.key.len()) {
+        None => Ok(true),
+        Some(values) => statement
+            .query_row(params_from_iter(values), |row| row.get(0))
+            .map_err(map_query),
+    };
+    keys.iter().map(&mut returns).collect()
 }
 
-/// The statement that asks for one key.
-pub(super) fn ask_text(pair: &Pair, marks: &str) -> String {
+/// The statement that asks for one key: two values for each column.
+pub(super) fn ask_text(pair: &Pair) -> String {
+    let matches: Vec<String> = (0..)
+        .zip(&pair.key)
+        .map(|(n, name)| {
+            let column = query::column(name.as_str());
+            format!("{column} IN (?{}, ?{})", 2 * n + 1, 2 * n + 2)
+        })
+        .collect();
     query::fill(
         sql!("ask"),
-        &[
-            ("pieces", &query::pieces(&pair.key)),
-            ("query", &pair.query),
-            ("columns", &query::columns(&pair.key)),
-            ("marks", marks),
-        ],
+        &[("query", &pair.query), ("matches", &matches.join(" AND "))],
     )
-}
-
-fn returns(statement: &mut Statement<'_>, columns: &[Name], asked: &str) -> Result<bool> {
-    let Some(values) = query::values(asked).filter(|values| values.len() == columns.len()) else {
-        return Ok(false);
-    };
-    let mut rows = statement
-        .query(params_from_iter(values))
-        .map_err(map_query)?;
-    let mut found = String::new();
-    // SQLite takes '7' for 7 where a column is a number: jobs don't.
-    while let Some(row) = rows.next().map_err(map_query)? {
-        if key(row, columns.len(), &mut found)? && found == asked {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -32,10 +32,11 @@ BEGIN
         INSERT INTO rowlock.post (duty, name, shard)
         SELECT 'pair', new.name, s FROM generate_series(0, new.shards - 1) AS s
         ON CONFLICT DO NOTHING;
-        -- Another query begins anew; so do other shards, each with rows that were another's.
-        UPDATE rowlock.post AS p SET cursor = NULL
-        WHERE p.duty = 'pair' AND p.name = new.name AND p.cursor IS NOT NULL
-          AND ARRAY[old ->> 'query', old ->> 'key', old ->> 'shards'] IS DISTINCT FROM
-              ARRAY[new.declared ->> 'query', new.declared ->> 'key', new.declared ->> 'shards'];
+        -- It is due at once. Another query begins anew; so do other shards, each with rows that were another's.
+        UPDATE rowlock.post AS p SET due_at = NULL, cursor = CASE
+            WHEN ARRAY[old ->> 'query', old ->> 'key', old ->> 'shards'] IS NOT DISTINCT FROM
+                 ARRAY[new.declared ->> 'query', new.declared ->> 'key', new.declared ->> 'shards']
+            THEN p.cursor END
+        WHERE p.duty = 'pair' AND p.name = new.name AND (p.due_at IS NOT NULL OR p.cursor IS NOT NULL);
     END LOOP;
 END $$

@@ -45,7 +45,7 @@ BEGIN
         EXECUTE format('SELECT array_agg(w.key) FROM (%s) AS w', wanted) INTO keys;
         rows_found := least(cardinality(keys), at_most);
         -- As many different keys as rows: each has its job, and none is missing or there twice.
-        IF rows_found > 0 AND rows_found = (
+        IF rows_found > 0 AND (keyless IS NULL OR cardinality(keys) > at_most) AND rows_found = (
             SELECT count(*) FROM rowlock.key AS k
             WHERE k.kind = of_kind AND k.unique_key = ANY (keys[1:at_most])) THEN
             RETURN QUERY SELECT rows_found, 0::bigint, 0::bigint, rows_found, 0::bigint, 0::bigint, 0::bigint, 0::bigint,
