@@ -170,7 +170,10 @@ pub async fn what_still_wants_work_is_held_back_the_second_time(small: Small) {
     assert_eq!(still().await, 0);
     assert_eq!(desk.tick(None, 1).await.enqueued, 1);
     assert_eq!(still().await, 0, "its new job may be for something new");
-    desk.small.side.execute("DELETE FROM rowlock.key; DELETE FROM rowlock.job").unwrap();
+    desk.small
+        .side
+        .execute("DELETE FROM rowlock.key; DELETE FROM rowlock.job")
+        .unwrap();
     assert_eq!((still().await, still().await), (1, 1));
     let schedule = desk.schedule();
     let key = schedule.held_back(&desk.pair.name, None, 1);
