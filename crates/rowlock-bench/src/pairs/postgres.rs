@@ -1,5 +1,7 @@
 //! On a server: the rows and the jobs in one database, in schemas of the run's own.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use rowlock::engine::postgres::{Address, Postgres, Schema, drop_schema, migrate_up};
 use rowlock::job::Token;
@@ -11,139 +13,175 @@ use super::{BATCH, IDLE_TICKS, KIND, Rounds, Size};
 use crate::stopwatch::{Stopwatch, as_f64};
 use crate::{Bound, Measurement, Progress};
 
+/// How long sessions may take to end, and how often they are looked for.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(50);
+
 pub(super) async fn run(
     size: Size,
     url: &str,
     say: Progress<'_>,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<Vec<Measurement>>> {
-    let schema = format!("rowlock_bench_{:x}", Token::random()?.get());
-    let mut address = Address::parse(url)?;
-    address.schema = Schema::new(&schema)?;
-    let mut tasks = Tasks::default();
-    let client = connect(url, &mut tasks).await?;
+    let server = Server::new(url)?;
     let measured = tokio::select! {
-        measured = measure(size, &address, &client, say) => measured.map(Some),
+        measured = server.measure(size, say) => measured.map(Some),
         () = stop => Ok(None),
     };
     // Whatever happened, nothing of it stays.
-    drop_schema(&address)
-        .await
-        .with_context(|| format!("the schema {schema} is left over, drop it"))?;
+    let left_over = || format!("the schema {} is left over, drop it", server.schema);
+    drop_schema(&server.address).await.with_context(left_over)?;
     measured
 }
 
-async fn connect(url: &str, tasks: &mut Tasks) -> Result<Client> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls)
-        .await
-        .context("can't reach the server")?;
-    tasks.start("bench-connection", async move {
-        // Its end is the client's.
-        let _ = connection.await;
-    });
-    Ok(client)
+/// A schema of the run's own, and sessions that are known by its name.
+struct Server {
+    schema: String,
+    url: String,
+    address: Address,
 }
 
-async fn measure(
-    size: Size,
-    address: &Address,
-    client: &Client,
-    say: Progress<'_>,
-) -> Result<Vec<Measurement>> {
-    let schema = address.schema.as_str();
-    let put = |text: &str| text.replace("bench.", &format!("{schema}."));
-    let mut rounds = Rounds::default();
-    let mut scans = Vec::new();
-    for round in 1..=size.rounds {
-        say(&format!(
-            "round {round} of {}: {} rows",
-            size.rounds, size.rows
-        ));
-        migrate_up(address).await?;
-        fill(client, &put, size.rows).await?;
-        let engine = Postgres::open(address.clone(), Clock::system()).await?;
-        let rowlock = Rowlock::with(engine, Clock::system());
-        rounds.ours(&rowlock, size.rows, &put(super::QUERY)).await?;
-        each(client, &put(include_str!("sql/postgres_settled.sql"))).await?;
-        let before = index_scans(client, &put(include_str!("sql/postgres_scans.sql"))).await?;
-        rounds.idle(&rowlock, &put(super::QUERY)).await?;
-        let after = index_scans(client, &put(include_str!("sql/postgres_scans.sql"))).await?;
-        scans.push(as_f64(usize::try_from(after - before)?) / as_f64(IDLE_TICKS));
-        drop(rowlock);
-        drop_schema(address).await?;
-        migrate_up(address).await?;
-        fill(client, &put, size.rows).await?;
-        client
-            .batch_execute(&put(include_str!("sql/postgres_plain_table.sql")))
-            .await?;
-        rounds.plain.push(
-            plain(
-                client,
-                &put(include_str!("sql/postgres_plain.sql")),
-                size.rows,
-            )
-            .await?,
-        );
-        drop_schema(address).await?;
+/// A session, which ends with it.
+struct Session {
+    client: Client,
+    _tasks: Tasks,
+}
+
+impl Server {
+    fn new(url: &str) -> Result<Self> {
+        let schema = format!("rowlock_bench_{:x}", Token::random()?.get());
+        let and = if url.contains('?') { '&' } else { '?' };
+        let url = format!("{url}{and}application_name={schema}");
+        let mut address = Address::parse(&url)?;
+        address.schema = Schema::new(&schema)?;
+        Ok(Self {
+            schema,
+            url,
+            address,
+        })
     }
-    let mut all = rounds.measurements("pairs_postgres", size.rows);
-    if let Some(idle) = all.pop() {
-        let scans = crate::measurement::median(&scans);
-        all.push(
-            idle.with("index_scans", scans)
-                .goal("index_scans", Bound::AtMost(1.0)),
-        );
-    }
-    Ok(all)
-}
 
-async fn fill(client: &Client, put: &impl Fn(&str) -> String, rows: usize) -> Result<()> {
-    let text = include_str!("sql/postgres_rows.sql").replace("1000000", &rows.to_string());
-    each(client, &put(&text)).await?;
-    // So that nobody pays for what the other side wrote. Not everybody may ask for it.
-    let _ = client.batch_execute("CHECKPOINT").await;
-    Ok(())
-}
-
-/// Statements one by one: some of them can't share a transaction.
-async fn each(client: &Client, text: &str) -> Result<()> {
-    for statement in text.split(";\n").filter(|each| !each.trim().is_empty()) {
-        client.batch_execute(statement).await?;
-    }
-    Ok(())
-}
-
-/// How often the rows' table was looked into, in whatever way.
-async fn index_scans(client: &Client, text: &str) -> Result<i64> {
-    // Statistics of other sessions are told when those go idle for a while, or at their end.
-    let clock = Clock::system();
-    let mut last = -1;
-    loop {
-        let row = client.query_one(text, &[]).await?;
-        let now: i64 = row.get(0);
-        if now == last {
-            return Ok(now);
+    async fn measure(&self, size: Size, say: Progress<'_>) -> Result<Vec<Measurement>> {
+        let mut rounds = Rounds::default();
+        let mut scans = Vec::new();
+        let query = self.put(super::QUERY);
+        for round in 1..=size.rounds {
+            say(&format!(
+                "round {round} of {}: {} rows",
+                size.rounds, size.rows
+            ));
+            self.fill(size.rows).await?;
+            rounds.ours(&self.open().await?, size.rows, &query).await?;
+            self.each(include_str!("sql/postgres_settled.sql")).await?;
+            let before = self.scans().await?;
+            rounds.idle(&self.open().await?, &query).await?;
+            let looks = usize::try_from(self.scans().await? - before)?;
+            scans.push(as_f64(looks) / as_f64(IDLE_TICKS + 1));
+            drop_schema(&self.address).await?;
+            self.fill(size.rows).await?;
+            self.each(include_str!("sql/postgres_plain_table.sql"))
+                .await?;
+            rounds.plain.push(self.plain(size.rows).await?);
+            drop_schema(&self.address).await?;
         }
-        last = now;
-        clock.sleep(std::time::Duration::from_millis(1_500)).await;
+        let mut all = rounds.measurements("pairs_postgres", size.rows);
+        if let Some(idle) = all.pop() {
+            let scans = crate::measurement::median(&scans);
+            let idle = idle.with("index_scans", scans);
+            all.push(idle.goal("index_scans", Bound::AtMost(1.0)));
+        }
+        Ok(all)
     }
-}
 
-/// Plain statements, as somebody would write them who wants a job for each row and nothing else.
-async fn plain(client: &Client, text: &str, rows: usize) -> Result<f64> {
-    let insert = client.prepare(text).await?;
-    let watch = Stopwatch::start();
-    let (mut last, mut all) = (i64::MIN, 0);
-    loop {
-        let batch = i64::try_from(BATCH)?;
-        let row = client.query_one(&insert, &[&KIND, &last, &batch]).await?;
-        let (made, reached): (i64, Option<i64>) = (row.get(0), row.get(1));
-        all += usize::try_from(made)?;
-        last = match reached {
-            Some(reached) if made == batch => reached,
-            _ => break,
-        };
+    /// A statement in the run's own schema.
+    fn put(&self, text: &str) -> String {
+        text.replace("bench.", &format!("{}.", self.schema))
     }
-    ensure!(all == rows, "{all} of {rows} rows were taken");
-    Ok(watch.elapsed().as_secs_f64())
+
+    async fn open(&self) -> Result<Rowlock> {
+        let clock = Clock::system();
+        let engine = Postgres::open(self.address.clone(), clock.clone()).await?;
+        Ok(Rowlock::with(engine, clock))
+    }
+
+    async fn session(&self) -> Result<Session> {
+        let (client, connection) = tokio_postgres::connect(&self.url, NoTls)
+            .await
+            .context("can't reach the server")?;
+        let mut tasks = Tasks::default();
+        tasks.start("bench-connection", async move {
+            // Its end is the client's.
+            let _ = connection.await;
+        });
+        Ok(Session {
+            client,
+            _tasks: tasks,
+        })
+    }
+
+    async fn fill(&self, rows: usize) -> Result<()> {
+        migrate_up(&self.address).await?;
+        let text = include_str!("sql/postgres_rows.sql").replace("1000000", &rows.to_string());
+        self.each(&text).await?;
+        // So that nobody pays for what the other side wrote. Not everybody may ask for it.
+        let session = self.session().await?;
+        let _ = session.client.batch_execute("CHECKPOINT").await;
+        Ok(())
+    }
+
+    /// Statements one by one: some of them can't share a transaction.
+    async fn each(&self, text: &str) -> Result<()> {
+        let session = self.session().await?;
+        let text = self.put(text);
+        for statement in text.split(";\n").filter(|each| !each.trim().is_empty()) {
+            session.client.batch_execute(statement).await?;
+        }
+        Ok(())
+    }
+
+    /// How often the rows' table was looked into, in whatever way.
+    async fn scans(&self) -> Result<i64> {
+        let session = self.session().await?;
+        let others = include_str!("sql/postgres_others.sql");
+        let clock = Clock::system();
+        // A session tells what it did at its end, and before that whenever it likes.
+        let ended = clock.timeout(PATIENCE, async {
+            loop {
+                let row = session.client.query_one(others, &[&self.schema]).await?;
+                if row.get::<_, i64>(0) == 0 {
+                    return anyhow::Ok(());
+                }
+                clock.sleep(LOOK).await;
+            }
+        });
+        ended
+            .await
+            .context("sessions of the run's own stay open")??;
+        let text = self.put(include_str!("sql/postgres_scans.sql"));
+        Ok(session.client.query_one(&text, &[]).await?.get(0))
+    }
+
+    /// Plain statements, as somebody would write them who wants a job for each row and nothing else.
+    async fn plain(&self, rows: usize) -> Result<f64> {
+        let session = self.session().await?;
+        let text = self.put(include_str!("sql/postgres_plain.sql"));
+        let insert = session.client.prepare(&text).await?;
+        let watch = Stopwatch::start();
+        let (mut last, mut all) = (i64::MIN, 0);
+        loop {
+            let batch = i64::try_from(BATCH)?;
+            let row = session
+                .client
+                .query_one(&insert, &[&KIND, &last, &batch])
+                .await?;
+            let (made, reached): (i64, Option<i64>) = (row.get(0), row.get(1));
+            all += usize::try_from(made)?;
+            last = match reached {
+                Some(reached) if made == batch => reached,
+                _ => break,
+            };
+        }
+        ensure!(all == rows, "{all} of {rows} rows were taken");
+        Ok(watch.elapsed().as_secs_f64())
+    }
 }
