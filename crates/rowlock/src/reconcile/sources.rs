@@ -13,7 +13,8 @@ use crate::job::Name;
 #[derive(Clone)]
 pub struct Sources {
     here: Arc<dyn Source>,
-    elsewhere: BTreeMap<Name, Arc<dyn Source>>,
+    /// By pair, with the address as the table of pairs shows it.
+    elsewhere: BTreeMap<Name, (String, Arc<dyn Source>)>,
 }
 
 impl std::fmt::Debug for Sources {
@@ -34,7 +35,7 @@ impl Sources {
                 let source = open(url).map_err(|why| {
                     Error::invalid(format!("pair {}: its source: {why}", pair.name))
                 })?;
-                elsewhere.insert(pair.name.clone(), source);
+                elsewhere.insert(pair.name.clone(), (shown(url), source));
             }
         }
         Ok(Self {
@@ -48,7 +49,11 @@ impl Sources {
     pub fn of(&self, pair: &Pair) -> Option<&Arc<dyn Source>> {
         match pair.source {
             None => Some(&self.here),
-            Some(_) => self.elsewhere.get(&pair.name),
+            // A process that was told of another address than the table has is behind: it doesn't lead.
+            Some(ref url) => {
+                let (known, source) = self.elsewhere.get(&pair.name)?;
+                (*known == shown(url)).then_some(source)
+            }
         }
     }
 }
