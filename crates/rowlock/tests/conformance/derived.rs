@@ -89,6 +89,7 @@ fn start(worker: Worker, lease: Duration) -> Running {
         ..Options::default()
     };
     let work = worker.options(options).run_until(stopper.stop());
+    #[expect(clippy::disallowed_methods, reason = "joined by the case")]
     let work = tokio::spawn(work);
     Running { stopper, work }
 }
