@@ -297,6 +297,7 @@ pub async fn a_handler_that_lies_is_found_out(world: World) {
         row(&site).await.ineffective == 1
     })
     .await;
+    let runs = book.runs();
     let ticks = row(&site).await.ticks;
     until("more ticks", || async {
         row(&site).await.ticks >= ticks + 5
@@ -304,7 +305,10 @@ pub async fn a_handler_that_lies_is_found_out(world: World) {
     .await;
     running.stop().await;
     let ran = book.ran.lock().unwrap().clone();
-    assert_eq!((ran[&1], ran[&2], ran[&3]), (1, 2, 1), "no loop");
+    assert_eq!((ran[&1], ran[&3]), (1, 1));
+    // A tick may come between the end of a run and the question: then it takes one run more.
+    assert!(ran[&2] >= 2, "{ran:?}");
+    assert_eq!(book.runs(), runs, "no loop");
     let seen = row(&site).await;
     assert_eq!((seen.ineffective, seen.held_back), (1, 1));
     assert!(seen.ticks > 5);
