@@ -113,6 +113,7 @@ async fn until<F: Future<Output = bool>>(what: &str, is: impl Fn() -> F) {
 }
 
 fn real(world: &World) -> Site {
+    world.home.time_passes();
     world.open_with(Clock::system())
 }
 

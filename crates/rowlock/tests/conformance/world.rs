@@ -37,6 +37,8 @@ pub trait Home: Send + Sync {
     }
     /// What time it is, where the store has a clock of its own.
     fn time_is(&self, _now: Timestamp) {}
+    /// From now on time passes as it does elsewhere.
+    fn time_passes(&self) {}
 }
 
 /// An application that shares the database.

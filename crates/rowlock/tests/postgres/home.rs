@@ -73,6 +73,20 @@ impl Own {
     }
 }
 
+impl Own {
+    /// The store's clock tells this.
+    fn tells(&self, time: &str) {
+        let mut session = self.clock.lock().unwrap();
+        let session = session.get_or_insert_with(|| self.session());
+        let set = format!(
+            "CREATE OR REPLACE FUNCTION rowlock.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+             $$ SELECT {time} $$;
+             DELETE FROM rowlock.schema_part WHERE thing = 'function now'"
+        );
+        session.execute(&set).unwrap();
+    }
+}
+
 impl Home for Own {
     fn migrate(&self) {
         wait(migrate_up(&self.address())).unwrap();
@@ -113,14 +127,11 @@ impl Home for Own {
     }
 
     fn time_is(&self, now: Timestamp) {
-        let mut session = self.clock.lock().unwrap();
-        let session = session.get_or_insert_with(|| self.session());
-        let set = format!(
-            "CREATE OR REPLACE FUNCTION rowlock.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
-             $$ SELECT timestamptz '{now}' $$;
-             DELETE FROM rowlock.schema_part WHERE thing = 'function now'"
-        );
-        session.execute(&set).unwrap();
+        self.tells(&format!("timestamptz '{now}'"));
+    }
+
+    fn time_passes(&self) {
+        self.tells("clock_timestamp()");
     }
 }
 
