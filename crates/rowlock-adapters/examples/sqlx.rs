@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout, missing_docs)]
 
 use rowlock::engine::sqlite::{Address, migrate_up};
-use rowlock::{Clock, Cx, Done, Job, Rowlock, Worker};
+use rowlock::{Clock, Cx, Done, Job, MINUTE, Pair, Rowlock, Worker};
 use serde::{Deserialize, Serialize};
 use sqlx::SqlitePool;
 
@@ -70,6 +70,13 @@ pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
         cloud: Cloud,
         db: Db(pool),
     };
-    Worker::new(rowlock, app).handle(create).run().await?; // until SIGTERM or Ctrl-C
+    Worker::new(rowlock, app)
+        .handle(create)
+        .pair(
+            Pair::of::<CreateDatabase>("SELECT id FROM databases WHERE state = 'pending'")
+                .every(MINUTE),
+        )
+        .run()
+        .await?; // until SIGTERM or Ctrl-C
     Ok(())
 }
