@@ -16,6 +16,7 @@ use rowlock::engine::Filter;
 use rowlock::job::Backoff;
 use rowlock::reconcile::States;
 use rowlock::run::Stopper;
+use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{Cx, Done, Job, JobState, Name, Pair, Rowlock, Worker};
 use serde::{Deserialize, Serialize};
 
@@ -142,11 +143,16 @@ async fn bad_day(db: &Db, rowlock: &Rowlock, cloud: &Cloud, many: usize) -> Resu
     // Work stops for a while, and users go on asking.
     let queue = Name::new("default")?;
     let reason = "the cloud is in trouble".to_owned();
-    rowlock.operate().pause_queue(&queue, Some(reason)).await?;
+    let pause = Setting {
+        reason: Some(reason),
+        ..Setting::new(Mode::Pause)
+    };
+    let schedule = rowlock.schedule();
+    schedule.switch(Target::Queue, &queue, Some(pause)).await?;
     asked.extend(ask_for(db, many / 2 + 1..=many).await?);
 
     let thrown_away = throw_away(rowlock).await?;
-    rowlock.operate().resume_queue(&queue).await?;
+    schedule.switch(Target::Queue, &queue, None).await?;
     let forgotten = (many / FORGETFUL) as u64;
     println!("created      {many} rows, {forgotten} of them without a job");
     println!("thrown away  {} jobs, the whole queue", thrown_away.0);

@@ -1,7 +1,8 @@
 //! `rowlock queue`: look at queues, pause and resume them.
 
 use anyhow::Result;
-use rowlock::{Error, Name};
+use rowlock::Name;
+use rowlock::switch::{Mode, Setting, Target};
 use serde_json::json;
 
 use super::stats::oldest;
@@ -15,18 +16,30 @@ pub async fn run(setup: &Setup, what: Queue, json: bool) -> Result<u8> {
         Queue::List => list(setup, json).await,
         Queue::Pause { name, reason } => {
             let rowlock = setup.open(Access::Write).await?;
-            rowlock.operate().pause_queue(&name, reason).await?;
+            let pause = Setting {
+                reason,
+                ..Setting::new(Mode::Pause)
+            };
+            let schedule = rowlock.schedule();
+            schedule.switch(Target::Queue, &name, Some(pause)).await?;
             told(&name, true, json)
         }
         Queue::Resume { name } => {
             let rowlock = setup.open(Access::Write).await?;
-            match rowlock.operate().resume_queue(&name).await {
-                Err(Error::NotFound(_)) => Err(exit::with(
+            let schedule = rowlock.schedule();
+            let on = schedule.switches().await?;
+            // Another switch of the queue is cleared by its own verb.
+            let paused = on
+                .iter()
+                .any(|on| (on.target, &on.name, on.mode) == (Target::Queue, &name, Mode::Pause));
+            if !paused {
+                return Err(exit::with(
                     exit::NOT_FOUND,
                     format!("queue {name} is not paused: `rowlock queue list` shows which are"),
-                )),
-                other => told(&name, other.map(|()| false)?, json),
+                ));
             }
+            schedule.switch(Target::Queue, &name, None).await?;
+            told(&name, false, json)
         }
     }
 }

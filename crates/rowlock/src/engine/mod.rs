@@ -74,6 +74,29 @@ pub enum Applied {
     Unchanged,
 }
 
+impl Applied {
+    /// What writing a declaration means, given the one that is stored.
+    pub(crate) fn over(stored: Option<&serde_json::Value>, declared: &serde_json::Value) -> Self {
+        let Some(stored) = stored else {
+            return Self::Added;
+        };
+        match crate::job::differences(stored, declared) {
+            none if none.is_empty() => Self::Unchanged,
+            some => Self::Changed(some),
+        }
+    }
+
+    /// Whether one of these fields changes.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn touches(&self, fields: &[&str]) -> bool {
+        let Self::Changed(changes) = self else {
+            return false;
+        };
+        let of = |change: &String| change.split(": ").next().unwrap_or_default().to_owned();
+        changes.iter().any(|change| fields.contains(&&*of(change)))
+    }
+}
+
 /// A job's journey, in its order.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
@@ -144,12 +167,6 @@ pub trait Operate: Send + Sync + 'static {
 
     /// Every queue that has jobs or settings.
     async fn queues(&self) -> Result<Vec<QueueRow>>;
-
-    /// Stops claims from a queue.
-    async fn pause_queue(&self, queue: &Name, reason: Option<String>) -> Result<()>;
-
-    /// Lets claims go on; `NotFound` when the queue wasn't paused.
-    async fn resume_queue(&self, queue: &Name) -> Result<()>;
 
     /// Every kind that has a row.
     async fn kinds(&self) -> Result<Vec<Kind>>;

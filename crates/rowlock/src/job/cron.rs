@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Calendar, Job, Name, Payload};
+use super::{Calendar, Job, Name, NewJob, Payload};
 use crate::error::{Error, Result};
 
 /// What becomes of ticks that nobody was there for.
@@ -193,7 +193,17 @@ impl Cron {
     /// The settings in which `declared` differs from this row, as "setting: row -> declared".
     #[must_use]
     pub fn differences(&self, declared: &Self) -> Vec<String> {
-        super::kind::differences(self, declared)
+        super::differences(&super::spelled(self), &super::spelled(declared))
+    }
+
+    /// Its job for a tick.
+    pub(crate) fn job(&self, tick: Timestamp) -> Result<NewJob> {
+        let mut job = NewJob::new(self.kind.as_str())?
+            .payload(self.payload.clone())
+            .at(tick);
+        job.queue.clone_from(&self.queue);
+        job.priority = self.priority;
+        Ok(job)
     }
 
     /// Whether the declaration keeps the rules.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{Backoff, Name, spoken};
 use crate::error::{Error, Result};
@@ -125,22 +126,22 @@ impl Kind {
     /// The settings in which `declared` differs from this row, as "setting: row -> declared".
     #[must_use]
     pub fn differences(&self, declared: &Self) -> Vec<String> {
-        differences(self, declared)
+        differences(&spelled(self), &spelled(declared))
     }
 }
 
-/// The fields in which a declaration differs from a row.
-pub(crate) fn differences<T: Serialize>(row: &T, declared: &T) -> Vec<String> {
-    let fields = |of: &T| serde_json::to_value(of).unwrap_or_default();
-    let (row, declared) = (fields(row), fields(declared));
-    let Some(row) = row.as_object() else {
-        return Vec::new();
-    };
-    row.iter()
-        .filter(|(field, value)| declared.get(field) != Some(value))
-        .map(|(field, value)| {
-            let declared = declared.get(field).unwrap_or(&serde_json::Value::Null);
-            format!("{field}: {value} -> {declared}")
-        })
+/// The fields in which a declaration differs from a row, as "field: row -> declared".
+pub(crate) fn differences(row: &Value, declared: &Value) -> Vec<String> {
+    let none = Map::new();
+    let fields = declared.as_object().unwrap_or(&none).iter();
+    fields
+        .map(|(field, new)| (field, row.get(field).unwrap_or(&Value::Null), new))
+        .filter(|(_, old, new)| old != new)
+        .map(|(field, old, new)| format!("{field}: {old} -> {new}"))
         .collect()
+}
+
+/// A declaration as it is stored and compared.
+pub(crate) fn spelled<T: Serialize>(declared: &T) -> Value {
+    serde_json::to_value(declared).unwrap_or_default()
 }

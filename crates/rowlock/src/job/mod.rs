@@ -20,6 +20,7 @@ pub use backoff::Backoff;
 pub use calendar::Calendar;
 pub use cron::{Cron, DueTicks, LATE, MOST_TICKS, Missed, due};
 pub use kind::{Kind, Retention, UniqueUntil};
+pub(crate) use kind::{differences, spelled};
 pub use name::Name;
 #[cfg(feature = "postgres")]
 pub(crate) use new::Due;

@@ -10,9 +10,6 @@ use crate::event;
 use crate::job::{Calendar, Cron, Name, Token, due};
 use crate::stage::Enqueued;
 
-/// After so long a cron that can't be fired is tried again.
-const RETRY: Duration = Duration::from_secs(60);
-
 /// Fires what is due by the engine's clock, and says how long it is until the next tick; nothing when
 /// there is none to wait for. A cron that can't be fired keeps no other from it.
 ///
@@ -28,10 +25,11 @@ pub async fn fire_due(
     for row in rows.iter().filter(|row| !row.paused) {
         let next = match fire_one(lead, token, row, now).await {
             Ok(next) => next,
+            // It is tried again whenever crons are looked at.
             Err(why) if is_its_own(&why) => {
                 tracing::warn!(cron = %row.cron.name, %why, "a cron can't be fired");
                 event::cron_failed(&row.cron);
-                crate::clock::add(now, RETRY)
+                continue;
             }
             Err(why) => return Err(why),
         };

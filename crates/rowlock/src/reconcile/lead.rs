@@ -177,12 +177,6 @@ impl Scheduler {
         self.tasks.tidy();
         self.drop_stuck();
         let posts = self.ask(Vec::new()).await?;
-        if posts.posts.is_empty() {
-            // The last one may just have been removed.
-            self.worker.questions.know(Vec::new());
-            self.pairs.clear();
-            return Ok(false);
-        }
         self.read_pairs(&posts).await?;
         let take = self.wanted(&posts)?;
         if take.is_empty() {
@@ -269,11 +263,11 @@ impl Scheduler {
     }
 
     async fn read_pairs(&mut self, posts: &Posts) -> Result<()> {
-        if !posts.posts.iter().any(|post| post.duty != Duty::Cron) {
-            self.worker.questions.know(Vec::new());
-            return Ok(());
-        }
-        let rows = self.worker.schedule.pairs().await?;
+        // Without a pair's post there is no pair: the last one may just have been removed.
+        let rows = match posts.posts.iter().any(|post| post.duty != Duty::Cron) {
+            true => self.worker.schedule.pairs().await?,
+            false => Vec::new(),
+        };
         let stopped = rows.iter().filter(|row| row.switch.is_some());
         self.paused = stopped.map(|row| row.pair.name.clone()).collect();
         let pairs: Vec<Pair> = rows.into_iter().map(|row| row.pair).collect();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::job::{Job, Kind, Name, UniqueUntil, spoken};
 
-use super::query;
+use super::{query, shown};
 
 /// A declaration. What a process declares is written to the table of pairs; from then on the table
 /// rules, and any process that works may run it.
@@ -106,8 +106,6 @@ impl Pair {
     pub const MOST_BATCH: usize = 10_000;
     /// How long a key is held back the first time.
     pub const HOLD_BACK: Duration = Duration::from_secs(5 * 60);
-    /// The longest that a key is held back.
-    pub const LONGEST_HOLD_BACK: Duration = Duration::from_secs(24 * 3600);
     /// The most leaders of a pair.
     pub const MOST_SHARDS: u16 = 64;
 
@@ -274,27 +272,60 @@ impl Pair {
         Ok(())
     }
 
+    /// As it is stored: without what only its owner may know.
+    pub(crate) fn stored(&self) -> Self {
+        let mut pair = self.clone();
+        pair.source = self.source.as_deref().map(shown);
+        pair
+    }
+
+    /// Whether ticks can rely on the kind's row.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] without one, [`Error::Invalid`] for one that doesn't fit; both with the remedy.
+    pub(crate) fn fits(&self, kind: Option<&Kind>) -> Result<()> {
+        let Some(kind) = kind else {
+            return Err(Error::NotFound(format!(
+                "kind {} of pair {} (write it with `rowlock apply` first)",
+                self.kind, self.name
+            )));
+        };
+        match self.misfit(kind) {
+            None => Ok(()),
+            Some(why) => Err(Error::invalid(format!(
+                "pair {}: kind {} {why}: declare them alike and run `rowlock apply`",
+                self.name, kind.name
+            ))),
+        }
+    }
+
     /// Whether ticks can still rely on the kind once it is written like this.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the remedy, for a kind of this pair's with another key or one that is
-    /// free before a job ends.
+    /// [`Error::Invalid`] with the remedy.
     pub(crate) fn allows(&self, kind: &Kind) -> Result<()> {
-        if self.kind != kind.name {
-            return Ok(());
+        match self.misfit(kind) {
+            Some(why) if self.kind == kind.name => Err(Error::invalid(format!(
+                "kind {} {why}, and its pair {} relies on that: leave the kind as it is, or take the \
+                 pair away first (`rowlock reconcile remove {}`)",
+                kind.name, self.name, self.name
+            ))),
+            _ => Ok(()),
         }
-        let why = match () {
-            () if self.key != kind.key => "is keyed by other columns",
-            () if kind.unique_until != UniqueUntil::Finished => {
-                "needs keys that are held until a job ends (unique_until = \"finished\")"
-            }
-            () => return Ok(()),
+    }
+
+    fn misfit(&self, kind: &Kind) -> Option<String> {
+        let listed = |key: &[Name]| {
+            let names: Vec<&str> = key.iter().map(Name::as_str).collect();
+            format!("[{}]", names.join(", "))
         };
-        Err(Error::invalid(format!(
-            "kind {}: its pair {} {why}: leave the kind as it is, or take the pair away first \
-             (`rowlock reconcile remove {}`)",
-            kind.name, self.name, self.name
-        )))
+        if kind.key != self.key {
+            let (theirs, ours) = (listed(&kind.key), listed(&self.key));
+            return Some(format!("has the key {theirs}, the pair {ours}"));
+        }
+        (kind.unique_until != UniqueUntil::Finished).then(|| {
+            "has unique_until = \"start\", so a tick would enqueue what still runs".to_owned()
+        })
     }
 
     /// What is lost by what the declaration has switched off, in words.

@@ -233,7 +233,7 @@ pub fn stale(row: &PairRow) -> Option<Duration> {
         return None;
     }
     let patience = match &row.pair.cadence {
-        Cadence::Every(every) => *every + (*every * 2).clamp(SLACK, LONGEST_SLACK.max(SLACK)),
+        Cadence::Every(every) => *every + (*every * 2).clamp(SLACK, LONGEST_SLACK),
         Cadence::Cron { cron, tz } => {
             let calendar = Calendar::new(cron, tz).ok()?;
             // Two ticks may pass: the first may be under way.

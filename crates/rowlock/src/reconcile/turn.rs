@@ -89,16 +89,14 @@ impl Worker {
             failed: false,
             lost: false,
         };
-        let outcome = match walked {
+        let part = match walked {
             Ok(walked) => {
                 if walked.cursor.is_some() {
                     // It goes on at once.
                     finished.due = Some(turn.now);
                 }
                 finished.cursor = walked.cursor;
-                finished
-                    .so_far
-                    .take(judge(pair, walked.sum), finished.cursor.is_some())
+                judge(pair, walked.sum)
             }
             Err(Error::LeaseLost) => {
                 finished.lost = true;
@@ -106,8 +104,9 @@ impl Worker {
             }
             Err(why) => Err(why.to_string()),
         };
+        event::ticked(&pair.name, &part, took);
+        let outcome = finished.so_far.take(part, finished.cursor.is_some());
         finished.failed = outcome.is_err();
-        event::ticked(&pair.name, &outcome, took);
         if let Err(why) = &outcome {
             tracing::error!(pair = %pair.name, why, "a tick failed");
         }

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
+use std::sync::Arc;
+
 use rowlock::claim::{Claim, QueueOrder};
 use rowlock::settle::Verdict;
+use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{Error, JobState};
 use rowlock_testbed::Process;
 
@@ -150,17 +153,23 @@ pub async fn a_paused_queue_gives_nothing_until_it_is_resumed(world: World) {
     let operate = site.rowlock.operate();
     let held = site.stage(job("mail").queue(name("slow"))).await;
     let free = site.stage(job("mail")).await;
-    operate
-        .pause_queue(&name("slow"), Some("too slow".to_owned()))
-        .await
-        .unwrap();
+    let schedule = site.rowlock.schedule();
+    let pause = Setting {
+        reason: Some("too slow".to_owned()),
+        ..Setting::new(Mode::Pause)
+    };
+    let switch = |setting| {
+        let schedule = Arc::clone(&schedule);
+        async move { schedule.switch(Target::Queue, &name("slow"), setting).await }
+    };
+    switch(Some(pause)).await.unwrap();
     assert_eq!(ids(&site.claim(&worker, &["mail"], 10).await), [free]);
     let row = &operate.queues().await.unwrap()[1];
     assert_eq!((row.queue.as_str(), row.paused), ("slow", true));
     assert_eq!(row.reason.as_deref(), Some("too slow"));
-    operate.resume_queue(&name("slow")).await.unwrap();
+    switch(None).await.unwrap();
     assert_eq!(ids(&site.claim(&worker, &["mail"], 10).await), [held]);
-    let again = operate.resume_queue(&name("slow")).await;
+    let again = switch(None).await;
     assert!(matches!(again, Err(Error::NotFound(_))));
 }
 

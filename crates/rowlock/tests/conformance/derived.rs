@@ -9,7 +9,7 @@ use rowlock::clock::Clock;
 use rowlock::engine::Filter;
 use rowlock::run::{Options, Stopper, Tally};
 use rowlock::switch::{Mode, Setting, Target};
-use rowlock::{Context, JobState, MINUTE, Outcome, Pair, Worker};
+use rowlock::{Context, JobState, Outcome, Pair, Worker};
 use serde::Deserialize;
 use tokio::task::JoinHandle;
 
@@ -392,11 +392,18 @@ pub async fn rows_of_another_database_get_their_jobs(world: World) {
 pub async fn a_tick_that_overruns_goes_on_where_it_was(world: World) {
     databases(&world, 3_000);
     let site = real(&world);
-    let mut slow = pair(QUERY).batch(50).every(MINUTE);
+    // Far more statements than there is time for, and no second tick for an hour.
+    let mut slow = pair(QUERY).batch(2).every(Duration::from_secs(3600));
     slow.timeout = Duration::from_millis(100);
     declare(&site, &slow).await;
-    let all = tick(&site, &slow).await;
-    assert_eq!((all.found, all.enqueued), (3_000, 3_000));
+    let worker = Worker::new(site.rowlock.clone(), ())
+        .handle_kind(kind_of("other"), |_: Context| async { Outcome::Done });
+    let running = start(worker.pair(slow), Duration::from_secs(30));
+    until("one whole tick", || async { row(&site).await.ticks == 1 }).await;
+    running.stop().await;
+    let seen = row(&site).await;
+    assert_eq!((seen.found, seen.enqueued), (3_000, 3_000), "each row once");
+    assert_eq!(live(&site).await.len(), 3_000);
 }
 
 pub async fn a_slow_question_keeps_no_job_waiting(world: World) {

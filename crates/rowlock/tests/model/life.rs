@@ -8,6 +8,7 @@ use rowlock::error::Error;
 use rowlock::job::{Backoff, Token, UniqueUntil};
 use rowlock::settle::{Settlement, Verdict};
 use rowlock::stage::{Enqueued, Status};
+use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{JobId, JobState, Kind, NewJob, Outcome};
 
 use super::machine::{Answer, Buried, Job, Machine};
@@ -143,15 +144,17 @@ impl Life {
             Operation::Prune { limit } => self.prune(*limit).await?,
             Operation::Pause(queue) => {
                 let queue = QUEUES[*queue];
-                let paused = self.sites[0].rowlock.operate();
-                let paused = paused.pause_queue(&name(queue), None).await;
+                let pause = Some(Setting::new(Mode::Pause));
+                let schedule = self.sites[0].rowlock.schedule();
+                let paused = schedule.switch(Target::Queue, &name(queue), pause).await;
                 paused.map_err(|why| why.to_string())?;
                 self.machine.paused.insert(queue);
             }
             Operation::Resume(queue) => {
                 let queue = QUEUES[*queue];
-                let resumed = self.sites[0].rowlock.operate();
-                let resumed = resumed.resume_queue(&name(queue)).await.is_ok();
+                let schedule = self.sites[0].rowlock.schedule();
+                let resumed = schedule.switch(Target::Queue, &name(queue), None).await;
+                let resumed = resumed.is_ok();
                 same("resume", resumed, self.machine.paused.remove(queue))?;
             }
             Operation::Wait { seconds } => self.wait(*seconds),

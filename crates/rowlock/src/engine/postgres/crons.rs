@@ -6,13 +6,12 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::Postgres;
-use super::pairs::became;
 use super::row::{get, json, name, time};
 use super::stage;
 use super::statements::sql;
 use crate::engine::{Applied, CronRow, Fire};
 use crate::error::{Error, Result};
-use crate::job::{Cron, JobId, Name, NewJob, Token};
+use crate::job::{Cron, JobId, Name, Token, spelled};
 use crate::stage::Enqueued;
 
 impl Postgres {
@@ -24,7 +23,7 @@ impl Postgres {
         let mut wishes = Vec::with_capacity(crons.len());
         for (cron, next_at) in crons {
             cron.check()?;
-            let declared = serde_json::to_value(cron).map_err(|why| Error::Bug(why.to_string()))?;
+            let declared = spelled(cron);
             wishes.push(serde_json::json!({"declared": declared, "next_at": next_at.to_string()}));
         }
         let text = stage::json(&wishes)?;
@@ -39,7 +38,10 @@ impl Postgres {
             let of_cron = |row: &&Row| name(row, 0).is_ok_and(|name| name == cron.name);
             let before = rows.iter().find(of_cron).map(|row| json::<Value>(row, 1));
             let declared = wish.get("declared").unwrap_or(&Value::Null);
-            applied.push(became(before.transpose()?.flatten().as_ref(), declared));
+            applied.push(Applied::over(
+                before.transpose()?.flatten().as_ref(),
+                declared,
+            ));
         }
         Ok(applied)
     }
@@ -81,11 +83,8 @@ impl Postgres {
 
     pub(super) async fn fire_ticks(&self, fire: &Fire) -> Result<Vec<(Timestamp, Enqueued)>> {
         let cron = &fire.cron;
-        let mut job = NewJob::new(cron.kind.as_str())?;
-        job.payload = cron.payload.clone();
-        job.queue.clone_from(&cron.queue);
-        job.priority = cron.priority;
-        let job = stage::spell_one(&job)?.to_string();
+        // Each tick puts its own time in.
+        let job = stage::spell_one(&cron.job(fire.expected)?)?.to_string();
         let asked = self
             .call(
                 "fire",

@@ -11,7 +11,7 @@ use crate::engine::{
     QueueRow, Stats, Wakeups, WorkerRow,
 };
 use crate::error::Result;
-use crate::job::{JobId, Kind, Name, NewJob, Record, Token};
+use crate::job::{JobId, Kind, NewJob, Record, Token};
 use crate::settle::{Settled, Settlement};
 use crate::stage::Enqueued;
 
@@ -144,16 +144,6 @@ impl Operate for Postgres {
 
     async fn queues(&self) -> Result<Vec<QueueRow>> {
         self.queue_rows().await
-    }
-
-    async fn pause_queue(&self, queue: &Name, reason: Option<String>) -> Result<()> {
-        self.pause(queue, reason.as_deref()).await
-    }
-
-    async fn resume_queue(&self, queue: &Name) -> Result<()> {
-        self.resume(queue).await?;
-        self.bell.ring();
-        Ok(())
     }
 
     async fn kinds(&self) -> Result<Vec<Kind>> {

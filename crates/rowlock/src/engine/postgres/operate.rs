@@ -102,20 +102,6 @@ impl Postgres {
         Ok(rows.into_values().collect())
     }
 
-    pub(super) async fn pause(&self, queue: &Name, reason: Option<&str>) -> Result<()> {
-        let values: [(&(dyn ToSql + Sync), Type); 2] =
-            [(&queue.as_str(), Type::TEXT), (&reason, Type::TEXT)];
-        self.execute(sql!("queue_pause"), &values).await.map(|_| ())
-    }
-
-    pub(super) async fn resume(&self, queue: &Name) -> Result<()> {
-        let values: [(&(dyn ToSql + Sync), Type); 1] = [(&queue.as_str(), Type::TEXT)];
-        match self.execute(sql!("queue_resume"), &values).await? {
-            0 => Err(Error::NotFound(format!("a pause of queue {queue}"))),
-            _ => Ok(()),
-        }
-    }
-
     pub(super) async fn all_kinds(&self) -> Result<Vec<Kind>> {
         let rows = self.query(sql!("kinds"), &[]).await?;
         rows.iter().map(row::kind).collect()

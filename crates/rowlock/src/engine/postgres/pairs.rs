@@ -9,8 +9,8 @@ use super::statements::sql;
 use super::{Postgres, ms, stage};
 use crate::engine::{Applied, HeldBack, PairRow};
 use crate::error::{Error, Result};
-use crate::job::{Kind, Name, UniqueUntil};
-use crate::reconcile::{Pair, shown};
+use crate::job::{Name, spelled};
+use crate::reconcile::Pair;
 use crate::switch::{Mode, Switch, Target};
 
 impl Postgres {
@@ -20,8 +20,8 @@ impl Postgres {
         let mut shown = Vec::with_capacity(pairs.len());
         for pair in pairs {
             pair.check()?;
-            fits(pair, kinds.iter().find(|kind| kind.name == pair.kind))?;
-            let declared = spelled(&stored(pair))?;
+            pair.fits(kinds.iter().find(|kind| kind.name == pair.kind))?;
+            let declared = spelled(&pair.stored());
             wishes.push(serde_json::json!({
                 "name": pair.name.as_str(),
                 "kind": pair.kind.as_str(),
@@ -42,7 +42,10 @@ impl Postgres {
         for (pair, declared) in pairs.iter().zip(&shown) {
             let of_pair = |row: &&Row| name(row, 0).is_ok_and(|name| name == pair.name);
             let before = rows.iter().find(of_pair).map(|row| json::<Value>(row, 1));
-            applied.push(became(before.transpose()?.flatten().as_ref(), declared));
+            applied.push(Applied::over(
+                before.transpose()?.flatten().as_ref(),
+                declared,
+            ));
         }
         Ok(applied)
     }
@@ -128,67 +131,6 @@ impl Postgres {
         )
         .await
         .map(|_| ())
-    }
-}
-
-/// Whether jobs of the kind are kept apart by the pair's key until they end.
-fn fits(pair: &Pair, kind: Option<&Kind>) -> Result<()> {
-    let Some(kind) = kind else {
-        return Err(Error::NotFound(format!(
-            "kind {} of pair {} (write it with `rowlock apply` first)",
-            pair.kind, pair.name
-        )));
-    };
-    let listed = |key: &[Name]| {
-        let names: Vec<&str> = key.iter().map(Name::as_str).collect();
-        format!("[{}]", names.join(", "))
-    };
-    if kind.key != pair.key {
-        return Err(Error::invalid(format!(
-            "pair {}: its key is {}, but kind {} has the key {}: declare the same for both and run \
-             `rowlock apply`",
-            pair.name,
-            listed(&pair.key),
-            kind.name,
-            listed(&kind.key)
-        )));
-    }
-    if kind.unique_until != UniqueUntil::Finished {
-        return Err(Error::invalid(format!(
-            "pair {}: kind {} has unique_until = \"start\", so a tick would enqueue what still runs: \
-             set it to \"finished\" and run `rowlock apply`",
-            pair.name, kind.name
-        )));
-    }
-    Ok(())
-}
-
-/// The pair as it is kept: of its source no more than is safe to show.
-fn stored(pair: &Pair) -> Pair {
-    let mut pair = pair.clone();
-    pair.source = pair.source.as_deref().map(shown);
-    pair
-}
-
-fn spelled(pair: &Pair) -> Result<Value> {
-    serde_json::to_value(pair).map_err(|why| Error::Bug(why.to_string()))
-}
-
-pub(super) fn became(before: Option<&Value>, declared: &Value) -> Applied {
-    let Some(before) = before else {
-        return Applied::Added;
-    };
-    let none = serde_json::Map::new();
-    let fields = declared.as_object().unwrap_or(&none);
-    let differences: Vec<String> = fields
-        .iter()
-        .map(|(field, value)| (field, before.get(field).unwrap_or(&Value::Null), value))
-        .filter(|(_, old, new)| old != new)
-        .map(|(field, old, new)| format!("{field}: {old} -> {new}"))
-        .collect();
-    match differences.is_empty() {
-        true => Applied::Unchanged,
-        false => Applied::Changed(differences),
     }
 }
 

@@ -6,12 +6,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::error::map;
 use super::health::all;
 use super::settle::execute;
-use super::stage::{self, json};
+use super::stage;
 use super::statements::sql;
-use super::{pairs, posts, row};
+use super::{posts, row};
 use crate::engine::{Applied, CronRow, Duty, Fire};
 use crate::error::{Error, Result};
-use crate::job::{Cron, JobId, Name, NewJob};
+use crate::job::{Cron, JobId, Name, spelled};
 use crate::stage::Enqueued;
 
 /// How long ticks are remembered.
@@ -40,26 +40,18 @@ fn declare_one(
     next_at: Timestamp,
     change: bool,
 ) -> Result<Applied> {
-    let declared = json(cron)?;
+    let declared = spelled(cron);
     let before: Option<String> = sql!("cron_declared")
         .on(connection)?
         .query_row([cron.name.as_str()], |row| row.get(0))
         .optional()
         .map_err(|why| map(why, "cron_declared"))?;
-    let (applied, another_calendar) = match before {
-        None => (Applied::Added, true),
-        Some(before) => {
-            let changed = pairs::differences(&before, &declared);
-            if changed.is_empty() {
-                return Ok(Applied::Unchanged);
-            }
-            let of = |field: &str| changed.iter().any(|each| each.starts_with(field));
-            let another = of("cron: ") || of("tz: ");
-            (Applied::Changed(changed), another)
-        }
-    };
-    if applied == Applied::Added || change {
-        let next_at = next_at.as_millisecond();
+    let before = before.map(|text| serde_json::from_str(&text).unwrap_or_default());
+    let applied = Applied::over(before.as_ref(), &declared);
+    let added = applied == Applied::Added;
+    if added || (change && applied != Applied::Unchanged) {
+        let another_calendar = added || applied.touches(&["cron", "tz"]);
+        let (declared, next_at) = (declared.to_string(), next_at.as_millisecond());
         let values = params![cron.name.as_str(), declared, next_at, another_calendar];
         execute(connection, sql!("cron_write"), values)?;
     }
@@ -148,7 +140,7 @@ pub(super) fn fire(
         if !execute(connection, sql!("cron_tick"), values)? {
             continue;
         }
-        let job = job(&fire.cron, *tick)?;
+        let job = fire.cron.job(*tick)?;
         let staged = stage::stage(connection, &[job], now).map_err(Error::alone)?;
         for enqueued in staged {
             let id = enqueued.id.map(|id| id.0);
@@ -161,13 +153,4 @@ pub(super) fn fire(
     let values = params![name, old.as_millisecond(), FORGOTTEN];
     execute(connection, sql!("cron_prune"), values)?;
     Ok(made)
-}
-
-fn job(cron: &Cron, tick: Timestamp) -> Result<NewJob> {
-    let mut job = NewJob::new(cron.kind.as_str())?
-        .payload(cron.payload.clone())
-        .at(tick);
-    job.queue.clone_from(&cron.queue);
-    job.priority = cron.priority;
-    Ok(job)
 }

@@ -61,7 +61,7 @@ use super::{QueueRow, Stats, Wakeups, WorkerRow};
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::job::{JobId, Kind, Name, NewJob, Record, Token};
+use crate::job::{JobId, Kind, NewJob, Record, Token};
 use crate::settle::{Settled, Settlement};
 use crate::stage::Enqueued;
 
@@ -424,20 +424,6 @@ impl Operate for Sqlite {
     async fn queues(&self) -> Result<Vec<QueueRow>> {
         let now = self.clock.now();
         self.read(move |on| operate::queues(on, now)).await
-    }
-
-    async fn pause_queue(&self, queue: &Name, reason: Option<String>) -> Result<()> {
-        let queue = queue.clone();
-        self.write(1, false, move |on| {
-            operate::pause_queue(on, &queue, reason.as_deref())
-        })
-        .await
-    }
-
-    async fn resume_queue(&self, queue: &Name) -> Result<()> {
-        let queue = queue.clone();
-        self.write(1, true, move |on| operate::resume_queue(on, &queue))
-            .await
     }
 
     async fn kinds(&self) -> Result<Vec<Kind>> {

@@ -12,7 +12,7 @@ use super::statements::sql;
 use super::{pairs, row};
 use crate::claim::WorkerId;
 use crate::engine::{Applied, Counts, Drift, Filter, QueueRow, Stats, WorkerRow};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::{JobId, JobState, Kind, Name, Record};
 
 pub(super) fn job(connection: &Connection, id: JobId) -> Result<Option<Record>> {
@@ -122,26 +122,6 @@ fn queue_row(queue: Name, counts: Counts) -> QueueRow {
         paused: false,
         reason: None,
         counts,
-    }
-}
-
-pub(super) fn pause_queue(
-    connection: &Connection,
-    queue: &Name,
-    reason: Option<&str>,
-) -> Result<()> {
-    execute(
-        connection,
-        sql!("queue_pause"),
-        params![queue.as_str(), reason],
-    )
-    .map(|_| ())
-}
-
-pub(super) fn resume_queue(connection: &Connection, queue: &Name) -> Result<()> {
-    match execute(connection, sql!("queue_resume"), params![queue.as_str()])? {
-        true => Ok(()),
-        false => Err(Error::NotFound(format!("a pause of queue {queue}"))),
     }
 }
 

@@ -9,11 +9,11 @@ use super::health::all;
 use super::settle::execute;
 use super::stage::json;
 use super::statements::sql;
-use super::{held_back, posts, row, switches};
+use super::{held_back, operate, posts, row, switches};
 use crate::engine::{Applied, PairRow};
 use crate::error::{Error, Result};
-use crate::job::{Name, UniqueUntil};
-use crate::reconcile::{Pair, shown};
+use crate::job::{Name, spelled};
+use crate::reconcile::Pair;
 use crate::switch::Target;
 
 pub(super) fn declare(
@@ -34,99 +34,47 @@ fn declare_one(
     change: bool,
     now: Timestamp,
 ) -> Result<Applied> {
-    fits_kind(connection, pair)?;
-    let mut kept = pair.clone();
-    kept.source = pair.source.as_deref().map(shown);
-    let declared = json(&kept)?;
-    let before: Option<String> = sql!("pair_declared")
-        .on(connection)?
-        .query_row([pair.name.as_str()], |row| row.get(0))
-        .optional()
-        .map_err(|why| map(why, "pair_declared"))?;
-    let differences = before
-        .as_deref()
-        .map(|before| differences(before, &declared));
-    let applied = match &differences {
-        None => Applied::Added,
-        Some(none) if none.is_empty() => return Ok(Applied::Unchanged),
-        Some(some) => Applied::Changed(some.clone()),
-    };
-    if differences.is_some() && !change {
-        return Ok(applied);
+    pair.check()?;
+    let kinds = operate::kinds(connection)?;
+    pair.fits(kinds.iter().find(|kind| kind.name == pair.kind))?;
+    let declared = spelled(&pair.stored());
+    let applied = Applied::over(stored(connection, pair)?.as_ref(), &declared);
+    match applied {
+        Applied::Unchanged => return Ok(applied),
+        Applied::Changed(_) if !change => return Ok(applied),
+        _ => {}
     }
     let values = params![
         pair.name.as_str(),
         pair.kind.as_str(),
-        declared,
+        declared.to_string(),
         row::ms(pair.hold_back),
         now.as_millisecond()
     ];
     execute(connection, sql!("pair_write"), values)?;
     posts::set(connection, &pair.name, pair.shards)?;
-    if let Some(changed) = differences {
-        // A cursor is a place in the order of these keys, among these rows.
-        let of = |field: &str| changed.iter().any(|each| each.starts_with(field));
-        let from_start = of("query: ") || of("key: ") || of("shards: ");
+    if let Applied::Changed(_) = applied {
+        let from_start = applied.touches(&["query", "key", "shards"]);
         let values = params![pair.name.as_str(), from_start];
         execute(connection, sql!("post_restart"), values)?;
     }
     Ok(applied)
 }
 
-/// The kind's jobs must have the row's key until they have ended: a tick relies on it.
-fn fits_kind(connection: &Connection, pair: &Pair) -> Result<()> {
-    let found = sql!("pair_kind")
+/// The declaration that is stored.
+fn stored(connection: &Connection, pair: &Pair) -> Result<Option<Json>> {
+    let text: Option<String> = sql!("pair_declared")
         .on(connection)?
-        .query_row([pair.kind.as_str()], |row| {
-            Ok((row::text(row, 0)?, row::text(row, 1)?))
-        })
+        .query_row([pair.name.as_str()], |row| row.get(0))
         .optional()
-        .map_err(|why| map(why, "pair_kind"))?;
-    let (key, until) = found.ok_or_else(|| no_kind(&pair.kind))?;
-    let key: Vec<Name> = serde_json::from_str(&key.unwrap_or_default()).unwrap_or_default();
-    let wrong = |why: String| Err(Error::invalid(format!("pair {}: {why}", pair.name)));
-    if key != pair.key {
-        return wrong(format!(
-            "its key is {}, the key of kind {} is {}: declare the same, and write the kind with \
-             `rowlock apply`",
-            json(&pair.key)?,
-            pair.kind,
-            json(&key)?
-        ));
-    }
-    if until.as_deref() != Some(UniqueUntil::Finished.as_str()) {
-        return wrong(format!(
-            "the key of kind {} is freed when a job starts, so a tick would enqueue its row again: \
-             set unique_until = \"finished\" and write the kind with `rowlock apply`",
-            pair.kind
-        ));
-    }
-    Ok(())
+        .map_err(|why| map(why, "pair_declared"))?;
+    Ok(text.map(|text| serde_json::from_str(&text).unwrap_or_default()))
 }
 
 pub(super) fn no_kind(kind: &Name) -> Error {
     Error::NotFound(format!(
         "a row of kind {kind} (write it with `rowlock apply`)"
     ))
-}
-
-/// What differs, as "setting: row -> declared".
-pub(super) fn differences(row: &str, declared: &str) -> Vec<String> {
-    let read = |text: &str| serde_json::from_str(text).unwrap_or(Json::Null);
-    let (row, declared): (Json, Json) = (read(row), read(declared));
-    let Some(fields) = declared.as_object() else {
-        return Vec::new();
-    };
-    fields
-        .iter()
-        .filter(|(field, value)| row.get(field) != Some(value))
-        .map(|(field, value)| {
-            format!(
-                "{field}: {} -> {value}",
-                row.get(field).unwrap_or(&Json::Null)
-            )
-        })
-        .collect()
 }
 
 pub(super) fn pairs(connection: &Connection, now: Timestamp) -> Result<Vec<PairRow>> {

@@ -32,8 +32,7 @@ impl Derived {
         lease: Duration,
     ) -> Result<Self> {
         let sources = Sources::new(&*rowlock.lead(), pairs)?;
-        let questions = Questions::new(rowlock, sources.clone(), pairs.to_vec());
-        let questions = Arc::new(questions);
+        let questions = Arc::new(Questions::new(rowlock, sources.clone()));
         let holder = worker.to_string();
         let asked = Arc::clone(&questions);
         let mut asking = Tasks::default();
