@@ -204,6 +204,7 @@ pub(crate) fn ended(job: &ClaimedJob, settlement: Option<&Settlement>, completed
         Some(Verdict::Cancelled) => "cancelled",
         Some(Verdict::Release) => "release",
         Some(Verdict::Sent) => "sent",
+        Some(Verdict::Expired { .. }) => "expired",
     };
     let kind = job.kind.to_string();
     if outcome == "retry" {

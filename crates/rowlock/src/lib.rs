@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | what a job is | [`job`] | names, payloads, the one table of moves, retry policies |
 //! | stage | [`stage`] | a job comes in, in a transaction of ours or of the caller's |
+//! | drain | [`drain`] | due jobs go on to Redis or Sidekiq, and verdicts come back |
 //! | claim | [`claim`] | a worker takes due jobs under a fresh fence |
 //! | run | [`run`] | the handler runs, the lease is renewed |
 //! | settle | [`settle`] | the outcome becomes the next state, if the claim still holds |
@@ -27,6 +28,7 @@ macro_rules! crash_point {
 pub mod claim;
 pub mod clock;
 pub mod config;
+pub mod drain;
 pub mod engine;
 pub mod error;
 pub mod event;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::engine::{Engine, Lead, Operate, Schedule};
+use crate::engine::{Engine, Lead, Operate, Routes, Schedule};
 use crate::error::{Error, Result};
 use crate::job::{Enqueueable, NewJob};
 use crate::stage::Enqueued;
@@ -16,8 +16,8 @@ pub struct Rowlock {
 }
 
 /// What an engine offers, as one object.
-trait Store: Engine + Operate + Schedule + Lead {}
-impl<T: Engine + Operate + Schedule + Lead> Store for T {}
+trait Store: Engine + Operate + Schedule + Lead + Routes {}
+impl<T: Engine + Operate + Schedule + Lead + Routes> Store for T {}
 
 impl std::fmt::Debug for Rowlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,7 +73,7 @@ impl Rowlock {
     }
 
     /// A store with an engine and a clock of the caller's choice.
-    pub fn with(engine: impl Engine + Operate + Schedule + Lead, clock: Clock) -> Self {
+    pub fn with(engine: impl Engine + Operate + Schedule + Lead + Routes, clock: Clock) -> Self {
         Self {
             store: Arc::new(engine),
             clock,
@@ -123,6 +123,12 @@ impl Rowlock {
     #[must_use]
     pub fn lead(&self) -> Arc<dyn Lead> {
         Arc::clone(&self.store) as Arc<dyn Lead>
+    }
+
+    /// Which jobs go by which route.
+    #[must_use]
+    pub fn routes(&self) -> Arc<dyn Routes> {
+        Arc::clone(&self.store) as Arc<dyn Routes>
     }
 
     /// The clock.

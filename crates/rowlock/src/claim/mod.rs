@@ -34,6 +34,15 @@ impl WorkerId {
         Ok(Self(format!("{host}:{}:{random:016x}", std::process::id())))
     }
 
+    /// The holder of everything that was sent by a route, whichever drain sent it.
+    #[must_use]
+    pub fn route(route: &Name) -> Self {
+        Self(format!("{}{route}", Self::ROUTE))
+    }
+
+    /// What the identity of a route begins with.
+    pub const ROUTE: &'static str = "drain:";
+
     /// What the store holds.
     pub(crate) fn stored(text: String) -> Self {
         Self(text)
@@ -100,8 +109,11 @@ pub struct Claim {
     pub limit: usize,
     /// The most it takes from a queue; queues that aren't named have no limit of their own.
     pub caps: BTreeMap<Name, usize>,
-    /// Instead of ordinary jobs: the one suspect job that is most wanted.
+    /// Instead of ordinary jobs: the suspect jobs that are most wanted. A worker asks for one.
     pub suspect: bool,
+    /// A drain's claim: what goes by this route, of the kinds named or, with none, of every kind.
+    /// Without a route: what goes by none.
+    pub route: Option<Name>,
 }
 
 /// The answer to a claim.

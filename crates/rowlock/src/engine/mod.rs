@@ -1,36 +1,37 @@
 //! Engines: where the rows are. The only folder with SQL.
 //!
-//! [`Engine`] is the journey of a job, [`Operate`] is what people look at and change, [`Schedule`] is
-//! what they declare and stop, [`Lead`] and [`Source`] are what a leader turns into jobs. Every engine
-//! passes the same cases (tests/conformance); what one can't do it says in [`Capabilities`].
+//! [`Engine`] is the journey of a job, and [`Dispatch`] the part of it that a worker sees. [`Operate`]
+//! is what people look at and change, [`Schedule`] is what they declare and stop, [`Lead`] and
+//! [`Source`] are what a leader turns into jobs, [`Routes`] is what a drain asks. Every engine passes the same cases (tests/conformance); what one can't do it says in [`Capabilities`].
 //! In: the domain's types. Out: the domain's types and errors; no driver's type leaves this folder.
 
+mod dispatch;
 mod fact;
 mod filter;
 mod health;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod routes;
 mod schedule;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod stats;
 mod wakeups;
 
+pub use dispatch::Dispatch;
 pub use fact::{Fact, Integrity};
 pub use filter::Filter;
 pub use health::{Blocker, Health, Holder};
+pub use routes::{Recalled, RouteRow, Routes, SentJob};
 pub use schedule::*;
 pub use stats::{Counts, QueueRow, Stats, WorkerRow};
 pub use wakeups::{Bell, Wakeups};
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 
-use crate::claim::{Claim, Claimed, Expired, Heartbeat, WorkerId};
+use crate::claim::Expired;
 use crate::error::Result;
-use crate::job::{JobId, Kind, Name, NewJob, Record, Token};
-use crate::settle::{Settled, Settlement};
+use crate::job::{JobId, Kind, Name, NewJob, Record};
 use crate::stage::Enqueued;
 
 /// What differs between engines. A case asserts the difference instead of skipping it.
@@ -43,6 +44,10 @@ pub struct Capabilities {
     pub server_clock: bool,
     /// Whether ended jobs are kept to the end of a day and pruned by whole days.
     pub prunes_by_day: bool,
+    /// Whether the holder of a claimed job, as the store knows it, is a route and not its worker. Then
+    /// a worker's answer comes to the store later, and its handlers can't complete jobs in a
+    /// transaction of their own.
+    pub drained: bool,
 }
 
 /// What became of a request to cancel.
@@ -97,37 +102,14 @@ impl Applied {
     }
 }
 
-/// A job's journey, in its order.
+/// A job's journey: what a worker sees of it, and the rest.
 #[async_trait]
-pub trait Engine: Send + Sync + 'static {
-    /// What this engine can't do, or does differently.
-    fn capabilities(&self) -> Capabilities;
-
+pub trait Engine: Dispatch {
     /// Adds the kinds that have no row yet and names those whose row differs.
     async fn add_kinds(&self, kinds: &[Kind]) -> Result<Vec<Drift>>;
 
     /// Stages jobs in one transaction: all of them or none.
     async fn stage(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>>;
-
-    /// Announces a worker; its lease begins.
-    async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()>;
-
-    /// Renews the lease and releases rows whose token isn't among those held.
-    ///
-    /// `LeaseLost` when the worker was given up in the meantime: everything it holds is lost.
-    async fn heartbeat(&self, worker: &WorkerId, held: Vec<Token>) -> Result<Heartbeat>;
-
-    /// Takes due jobs under a fresh token.
-    async fn claim(&self, claim: Claim) -> Result<Claimed>;
-
-    /// Records that a suspect job begins, so that it pays if it brings its process down.
-    async fn start_suspect(&self, worker: &WorkerId, id: JobId, token: Token) -> Result<()>;
-
-    /// Applies verdicts; each one is accepted, or refused because the claim was lost.
-    async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>>;
-
-    /// A worker goes; what it still holds is released.
-    async fn leave(&self, worker: &WorkerId) -> Result<()>;
 
     /// Takes one sample of the heartbeats and gives back what the dead held.
     async fn expire(&self) -> Result<Expired>;
@@ -143,9 +125,6 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Removes up to `limit` ended jobs whose time is over; says how many.
     async fn prune(&self, limit: usize) -> Result<usize>;
-
-    /// Rings when there may be something new to claim.
-    fn wakeups(&self) -> Wakeups;
 
     /// What this engine alone has to look after, if anything; cheap when there is nothing to do.
     async fn upkeep(&self) -> Result<()> {

@@ -10,7 +10,7 @@ use tracing::Instrument;
 use super::{Context, Handler, task};
 use crate::claim::{ClaimedJob, WorkerId};
 use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::engine::Dispatch;
 use crate::event;
 use crate::job::{ErrorKind, JobError};
 use crate::settle::{Outcome, Settlement, Verdict, after_error, verdict};
@@ -46,7 +46,7 @@ pub(super) struct Attempt {
     pub(super) job: Arc<ClaimedJob>,
     pub(super) handler: Arc<dyn Handler>,
     pub(super) worker: WorkerId,
-    pub(super) engine: Arc<dyn Engine>,
+    pub(super) engine: Arc<dyn Dispatch>,
     pub(super) clock: Clock,
     pub(super) orders: oneshot::Receiver<Order>,
     pub(super) ended: mpsc::UnboundedSender<Ended>,
@@ -67,7 +67,15 @@ impl Attempt {
         } = self;
         let completed = Arc::new(AtomicBool::new(false));
         let verdict = {
-            let cx = || Context::new(Arc::clone(&job), clock.clone(), Arc::clone(&completed));
+            let drained = engine.capabilities().drained;
+            let cx = || {
+                Context::new(
+                    Arc::clone(&job),
+                    clock.clone(),
+                    Arc::clone(&completed),
+                    drained,
+                )
+            };
             let attempt = attempt(&job, &*handler, &worker, &*engine, ran.as_ref(), cx);
             tokio::select! {
                 biased;
@@ -111,7 +119,7 @@ async fn attempt(
     job: &Arc<ClaimedJob>,
     handler: &dyn Handler,
     worker: &WorkerId,
-    engine: &dyn Engine,
+    engine: &dyn Dispatch,
     ran: Option<&Ran>,
     context: impl FnOnce() -> Context,
 ) -> (Option<Verdict>, Option<Timestamp>) {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::claim::ClaimedJob;
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::settle::{Complete, CompleteBlocking, Completion};
 
 /// One attempt at a job. It can be used like the [`ClaimedJob`] itself.
@@ -19,15 +19,23 @@ pub struct Context {
     started_at: Timestamp,
     /// Whether it was completed in a transaction of the handler's, which may or may not be committed.
     completed: Arc<AtomicBool>,
+    /// Whether it came by a route: then its row isn't this worker's to complete.
+    drained: bool,
 }
 
 impl Context {
-    pub(super) fn new(job: Arc<ClaimedJob>, clock: Clock, completed: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(
+        job: Arc<ClaimedJob>,
+        clock: Clock,
+        completed: Arc<AtomicBool>,
+        drained: bool,
+    ) -> Self {
         Self {
             job,
             started_at: clock.now(),
             clock,
             completed,
+            drained,
         }
     }
 
@@ -55,9 +63,10 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::LeaseLost`](crate::Error::LeaseLost) when somebody else has the job now: roll back.
-    /// Otherwise as [`enqueue`](crate::enqueue).
+    /// [`Error::Invalid`](crate::Error::Invalid) for a job that came by a route. Otherwise as
+    /// [`enqueue`](crate::enqueue).
     pub async fn complete_in(&self, tx: impl Complete) -> Result<()> {
-        let completion = self.completion();
+        let completion = self.completion()?;
         // Before the write: the attempt may be dropped in the middle of it.
         let before = self.completed.swap(true, Ordering::Relaxed);
         let done = tx.complete(&completion).await;
@@ -70,7 +79,7 @@ impl Context {
     /// As [`complete_in`](Self::complete_in); [`Error::Invalid`](crate::Error::Invalid) without an
     /// open transaction.
     pub fn complete_in_blocking(&self, tx: impl CompleteBlocking) -> Result<()> {
-        let completion = self.completion();
+        let completion = self.completion()?;
         let before = self.completed.swap(true, Ordering::Relaxed);
         let done = tx.complete_blocking(&completion);
         self.after(before, done)
@@ -83,14 +92,20 @@ impl Context {
         done
     }
 
-    fn completion(&self) -> Completion {
-        Completion {
+    fn completion(&self) -> Result<Completion> {
+        if self.drained {
+            return Err(Error::invalid(
+                "complete_in needs a worker on the database itself: this job came by a route, and its \
+                 row belongs to the drain",
+            ));
+        }
+        Ok(Completion {
             id: self.job.id,
             token: self.job.token,
             started_at: Some(self.started_at),
             now: self.clock.now(),
             segment: self.job.segment,
-        }
+        })
     }
 }
 

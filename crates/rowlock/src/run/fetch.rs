@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::claim::{Claim, ClaimedJob};
 use crate::clock::{Clock, Elapsed};
-use crate::engine::{Engine, Wakeups};
+use crate::engine::{Dispatch, Wakeups};
 use crate::error::Error;
 use crate::event;
 use crate::job::Token;
@@ -50,7 +50,11 @@ pub(super) enum Look {
 }
 
 /// Both claims at once: they share a transaction where the engine groups commits.
-pub(super) async fn fetch(engine: &dyn Engine, ordinary: Claim, suspect: Option<Claim>) -> Hauled {
+pub(super) async fn fetch(
+    engine: &dyn Dispatch,
+    ordinary: Claim,
+    suspect: Option<Claim>,
+) -> Hauled {
     let (limit, first) = (ordinary.limit, ordinary.token);
     let second = suspect.as_ref().map(|claim| claim.token);
     let ask_suspect = async {

@@ -9,7 +9,7 @@ use super::held::Held;
 use super::task::Thread;
 use crate::claim::{Heartbeat, WorkerId};
 use crate::clock::{Clock, Elapsed};
-use crate::engine::Engine;
+use crate::engine::Dispatch;
 use crate::error::{Error, Result};
 use crate::event;
 
@@ -37,7 +37,7 @@ const PER_LEASE: u32 = 3;
 
 impl Beating {
     pub(super) fn start(
-        engine: Arc<dyn Engine>,
+        engine: Arc<dyn Dispatch>,
         clock: Clock,
         worker: WorkerId,
         options: &Options,

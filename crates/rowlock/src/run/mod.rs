@@ -48,7 +48,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::claim::QueueOrder;
-use crate::engine::Applied;
+use crate::clock::Clock;
+use crate::engine::{Applied, Dispatch};
 use crate::error::{Error, Result};
 use crate::job::{Cron, Job, Kind, Name};
 use crate::reconcile::{self, Pair};
@@ -143,7 +144,7 @@ pub struct Tally {
 /// # }
 /// ```
 pub struct Worker<S = ()> {
-    rowlock: Rowlock,
+    from: From,
     state: Arc<S>,
     kinds: Vec<Result<Kind>>,
     crons: Vec<Cron>,
@@ -166,8 +167,19 @@ impl<S: Send + Sync + 'static> Worker<S> {
     /// A worker that knows no kind yet; its handlers share `state`.
     #[must_use]
     pub fn new(rowlock: Rowlock, state: S) -> Self {
+        Self::of(From::Store(rowlock), state)
+    }
+
+    /// A worker that needs no store: it takes jobs from a dispatcher, which a
+    /// [`Drain`](crate::drain::Drain) fills from one.
+    #[must_use]
+    pub fn from_dispatcher(dispatcher: Arc<dyn Dispatch>, clock: Clock, state: S) -> Self {
+        Self::of(From::Dispatcher(dispatcher, clock), state)
+    }
+
+    fn of(from: From, state: S) -> Self {
         Self {
-            rowlock,
+            from,
             state: Arc::new(state),
             kinds: Vec::new(),
             crons: Vec::new(),
@@ -277,18 +289,15 @@ impl<S: Send + Sync + 'static> Worker<S> {
         if kinds.is_empty() {
             return Err(Error::invalid("the worker has no handlers"));
         }
-        let engine = self.rowlock.engine();
-        let kinds = with_kinds_of(&self.pairs, kinds)?;
-        for drift in engine.add_kinds(&kinds).await? {
-            let differences = drift.differences.join(", ");
-            tracing::warn!(
-                kind = %drift.kind,
-                differences,
-                "the kind table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
-            );
+        match &self.from {
+            From::Store(rowlock) => declare(rowlock, kinds, &self.pairs, &self.crons).await?,
+            From::Dispatcher(..) if self.pairs.is_empty() && self.crons.is_empty() => {}
+            From::Dispatcher(..) => {
+                return Err(Error::invalid(
+                    "a worker without a store can't lead pairs or crons: declare them where the drain runs",
+                ));
+            }
         }
-        declare_pairs(&self.rowlock, &self.pairs).await?;
-        declare_crons(&self.rowlock, &self.crons).await?;
         let layers: Arc<[_]> = self.layers.into();
         let mut handlers = BTreeMap::new();
         for (name, handler) in self.handlers {
@@ -301,11 +310,61 @@ impl<S: Send + Sync + 'static> Worker<S> {
             };
             handlers.insert(Name::new(name)?, layered);
         }
-        Shift::begin(self.rowlock, handlers, &self.pairs, self.options)
+        Shift::begin(self.from, handlers, &self.pairs, self.options)
             .await?
             .work(stop)
             .await
     }
+}
+
+/// Where a worker's jobs come from.
+#[derive(Clone)]
+enum From {
+    Store(Rowlock),
+    Dispatcher(Arc<dyn Dispatch>, Clock),
+}
+
+impl From {
+    fn dispatch(&self) -> Arc<dyn Dispatch> {
+        match self {
+            Self::Store(rowlock) => rowlock.engine(),
+            Self::Dispatcher(dispatcher, _) => Arc::clone(dispatcher),
+        }
+    }
+
+    fn clock(&self) -> &Clock {
+        match self {
+            Self::Store(rowlock) => rowlock.clock(),
+            Self::Dispatcher(_, clock) => clock,
+        }
+    }
+
+    fn store(&self) -> Option<Rowlock> {
+        match self {
+            Self::Store(rowlock) => Some(rowlock.clone()),
+            Self::Dispatcher(..) => None,
+        }
+    }
+}
+
+/// Writes down what this worker brings along and the store lacks, and names what differs.
+async fn declare(
+    rowlock: &Rowlock,
+    kinds: Vec<Kind>,
+    pairs: &[Pair],
+    crons: &[Cron],
+) -> Result<()> {
+    let kinds = with_kinds_of(pairs, kinds)?;
+    for drift in rowlock.engine().add_kinds(&kinds).await? {
+        let differences = drift.differences.join(", ");
+        tracing::warn!(
+            kind = %drift.kind,
+            differences,
+            "the kind table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
+        );
+    }
+    declare_pairs(rowlock, pairs).await?;
+    declare_crons(rowlock, crons).await
 }
 
 /// A pair's kind may be run elsewhere: it has a row all the same.

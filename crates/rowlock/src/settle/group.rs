@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::{Settled, Settlement};
 use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::engine::Dispatch;
 use crate::error::Error;
 use crate::event;
 use crate::job::{JobId, Token};
@@ -39,7 +39,7 @@ impl Group {
     /// and everything handed in has been written.
     pub fn start(
         tasks: &mut Tasks,
-        engine: Arc<dyn Engine>,
+        engine: Arc<dyn Dispatch>,
         clock: Clock,
     ) -> (Self, mpsc::UnboundedReceiver<Vec<Answer>>) {
         let (inbox, waiting) = mpsc::unbounded_channel();
@@ -68,7 +68,7 @@ impl Group {
 }
 
 struct Writer {
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn Dispatch>,
     clock: Clock,
     running: Arc<AtomicUsize>,
 }

@@ -65,6 +65,12 @@ pub enum Verdict {
     Release,
     /// `send`: a foreign system has it now.
     Sent,
+    /// `expire`: whoever had it died. Without a charge the attempt is given back; either way it is a
+    /// suspect from now on.
+    Expired {
+        /// It had begun alone: when it is due again, and the error it pays with.
+        charged: Option<(Timestamp, JobError)>,
+    },
 }
 
 impl Verdict {

@@ -73,6 +73,7 @@ impl From<&Verdict> for Ending {
             Verdict::Cancelled => Self::Cancelled,
             Verdict::Release => Self::Release,
             Verdict::Sent => Self::Sent,
+            Verdict::Expired { .. } => Self::Dropped,
         }
     }
 }

@@ -252,6 +252,7 @@ pub fn wanted(worker: &WorkerId, kinds: &[&str], limit: usize) -> Claim {
         limit,
         caps: BTreeMap::new(),
         suspect: false,
+        route: None,
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowlock::Rowlock;
 use rowlock::clock::Clock;
-use rowlock::engine::Engine;
 use rowlock::engine::postgres::{Address, Postgres as Store};
+use rowlock::engine::{Dispatch, Engine};
 use rowlock_testbed::{PgBouncer, Postgres, Session};
 
 use super::home::Own;

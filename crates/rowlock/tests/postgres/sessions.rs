@@ -1,7 +1,7 @@
 //! What is done to sessions: limits, isolation, an end by force, a lock in the way.
 
 use rowlock::clock::Clock;
-use rowlock::engine::Engine;
+use rowlock::engine::Dispatch;
 use rowlock::engine::postgres::{Address, Postgres as Store};
 use rowlock::error::Error;
 use rowlock::settle::{Settled, Verdict};

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::Postgres;
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, WorkerId};
 use crate::engine::{
-    Applied, Cancel, Capabilities, Drift, Engine, Fact, Filter, Health, Integrity, Operate,
-    QueueRow, Stats, Wakeups, WorkerRow,
+    Applied, Cancel, Capabilities, Dispatch, Drift, Engine, Fact, Filter, Health, Integrity,
+    Operate, QueueRow, Stats, Wakeups, WorkerRow,
 };
 use crate::error::Result;
 use crate::job::{JobId, Kind, NewJob, Record, Token};
@@ -16,24 +16,14 @@ use crate::settle::{Settled, Settlement};
 use crate::stage::Enqueued;
 
 #[async_trait]
-impl Engine for Postgres {
+impl Dispatch for Postgres {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "postgres",
             server_clock: true,
             prunes_by_day: true,
+            drained: false,
         }
-    }
-
-    async fn add_kinds(&self, kinds: &[Kind]) -> Result<Vec<Drift>> {
-        self.add_missing(kinds).await
-    }
-
-    async fn stage(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
-        let staged = self.stage_all(&jobs).await?;
-        crash_point!("stage.committed");
-        self.bell.ring();
-        Ok(staged)
     }
 
     async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
@@ -87,6 +77,25 @@ impl Engine for Postgres {
         Ok(())
     }
 
+    fn wakeups(&self) -> Wakeups {
+        self.listener.start(&self.address, &self.io, &self.bell);
+        self.bell.listen()
+    }
+}
+
+#[async_trait]
+impl Engine for Postgres {
+    async fn add_kinds(&self, kinds: &[Kind]) -> Result<Vec<Drift>> {
+        self.add_missing(kinds).await
+    }
+
+    async fn stage(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        let staged = self.stage_all(&jobs).await?;
+        crash_point!("stage.committed");
+        self.bell.ring();
+        Ok(staged)
+    }
+
     async fn expire(&self) -> Result<Expired> {
         let expired = self.bury_the_dead().await?;
         if !expired.workers.is_empty() {
@@ -116,11 +125,6 @@ impl Engine for Postgres {
         let pruned = self.prune_days(limit).await?;
         crash_point!("prune.committed");
         Ok(pruned)
-    }
-
-    fn wakeups(&self) -> Wakeups {
-        self.listener.start(&self.address, &self.io, &self.bell);
-        self.bell.listen()
     }
 
     async fn upkeep(&self) -> Result<()> {

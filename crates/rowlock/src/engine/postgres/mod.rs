@@ -29,6 +29,7 @@ mod place;
 mod posts;
 mod ring;
 mod roles;
+mod routes;
 mod row;
 mod schedule;
 mod settle;

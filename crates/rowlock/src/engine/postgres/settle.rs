@@ -195,5 +195,9 @@ fn spell(verdict: &Verdict, now: Timestamp) -> (&'static str, Option<i64>, Optio
         Verdict::Snooze(until) => ("snooze", Some(ms(between(now, *until))), None),
         Verdict::Release => ("release", None, None),
         Verdict::Sent => ("sent", None, None),
+        Verdict::Expired { charged: None } => ("expired", None, None),
+        Verdict::Expired {
+            charged: Some((at, error)),
+        } => ("charged", Some(ms(between(now, *at))), Some(error)),
     }
 }

@@ -23,6 +23,7 @@ mod pairs;
 mod plain_select;
 mod posts;
 mod query;
+mod routes;
 mod row;
 mod rows;
 mod schedule;
@@ -55,7 +56,8 @@ use self::desk::{Desk, Lane, Next};
 use self::settle::Terms;
 use self::source::Tables;
 use super::{
-    Applied, Bell, Cancel, Capabilities, Drift, Engine, Fact, Filter, Health, Integrity, Operate,
+    Applied, Bell, Cancel, Capabilities, Dispatch, Drift, Engine, Fact, Filter, Health, Integrity,
+    Operate,
 };
 use super::{QueueRow, Stats, Wakeups, WorkerRow};
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
@@ -214,28 +216,14 @@ fn reading(address: &Address, name: &'static str) -> Result<Desk> {
 }
 
 #[async_trait]
-impl Engine for Sqlite {
+impl Dispatch for Sqlite {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "sqlite",
             server_clock: false,
             prunes_by_day: false,
+            drained: false,
         }
-    }
-
-    async fn add_kinds(&self, kinds: &[Kind]) -> Result<Vec<Drift>> {
-        let kinds = kinds.to_vec();
-        self.write(1, true, move |on| operate::add_kinds(on, &kinds))
-            .await
-    }
-
-    async fn stage(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
-        let clock = self.clock.clone();
-        let weight = jobs.len();
-        let work = move |on: &Connection| stage::stage(on, &jobs, clock.now());
-        let staged = self.writer.ask(Lane::Stage, weight, true, work).await?;
-        crash_point!("stage.committed");
-        Ok(staged)
     }
 
     async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
@@ -326,6 +314,29 @@ impl Engine for Sqlite {
         Ok(())
     }
 
+    fn wakeups(&self) -> Wakeups {
+        self.writer.watch();
+        self.bell.listen()
+    }
+}
+
+#[async_trait]
+impl Engine for Sqlite {
+    async fn add_kinds(&self, kinds: &[Kind]) -> Result<Vec<Drift>> {
+        let kinds = kinds.to_vec();
+        self.write(1, true, move |on| operate::add_kinds(on, &kinds))
+            .await
+    }
+
+    async fn stage(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        let clock = self.clock.clone();
+        let weight = jobs.len();
+        let work = move |on: &Connection| stage::stage(on, &jobs, clock.now());
+        let staged = self.writer.ask(Lane::Stage, weight, true, work).await?;
+        crash_point!("stage.committed");
+        Ok(staged)
+    }
+
     async fn expire(&self) -> Result<Expired> {
         let (clock, errors_kept) = (self.clock.clone(), self.errors_kept);
         let observer = Arc::clone(&self.observer);
@@ -398,11 +409,6 @@ impl Engine for Sqlite {
             .await?;
         crash_point!("prune.committed");
         Ok(pruned)
-    }
-
-    fn wakeups(&self) -> Wakeups {
-        self.writer.watch();
-        self.bell.listen()
     }
 }
 

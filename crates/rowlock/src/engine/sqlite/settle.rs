@@ -45,12 +45,18 @@ pub(super) fn settle(
         Verdict::Snooze(until) => again(Some(*until), true, Some(false), None),
         Verdict::Release => again(None, true, None, None),
         Verdict::Sent => forget(connection, settlement),
+        Verdict::Expired { charged: None } => again(None, true, Some(true), None),
+        Verdict::Expired {
+            charged: Some((at, error)),
+        } => again(Some(*at), false, Some(true), Some(error)),
     }?;
     // What somebody wants cancelled gets no other attempt.
     let moved = moved
         || match &settlement.verdict {
             Verdict::Retry { error, .. } => finish(JobState::Cancelled, Some(error))?,
-            Verdict::Snooze(_) | Verdict::Release => finish(JobState::Cancelled, None)?,
+            Verdict::Snooze(_) | Verdict::Release | Verdict::Expired { .. } => {
+                finish(JobState::Cancelled, None)?
+            }
             _ => false,
         };
     Ok(match moved {

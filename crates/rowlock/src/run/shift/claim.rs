@@ -21,14 +21,17 @@ impl Shift {
             false => None,
         };
         let (held, engine) = (Arc::clone(&self.held), Arc::clone(&self.engine));
-        let questions = Arc::clone(&self.derived.questions);
+        let questions = self.derived.questions.clone();
         Ok(Box::pin(async move {
             let gate = held.gate.lock().await;
             held.begin(ordinary.token);
             suspect.iter().for_each(|claim| held.begin(claim.token));
             drop(gate);
             let mut haul = fetch(&*engine, ordinary, suspect).await?;
-            let gone = questions.not_needed(&haul.jobs).await;
+            let gone = match questions {
+                Some(questions) => questions.not_needed(&haul.jobs).await,
+                None => Default::default(),
+            };
             haul.not_needed = haul
                 .jobs
                 .extract_if(.., |job| gone.contains(&job.id))
@@ -117,6 +120,7 @@ impl Shift {
             limit,
             caps,
             suspect,
+            route: None,
         })
     }
 }

@@ -17,7 +17,8 @@ use crate::store::Rowlock;
 pub(super) struct Derived {
     /// Taken while it runs beside the shift.
     pub(super) scheduler: Option<Scheduler>,
-    pub(super) questions: Arc<Questions>,
+    /// None without a store to ask.
+    pub(super) questions: Option<Arc<Questions>>,
     /// Done jobs whose rows are asked about once the verdict is accepted.
     doubted: HashMap<(JobId, Token), Key>,
     answers: Option<Answers>,
@@ -25,6 +26,17 @@ pub(super) struct Derived {
 }
 
 impl Derived {
+    /// Of a worker that has no store: whoever fills its dispatcher asks and leads.
+    pub(super) fn none() -> Self {
+        Self {
+            scheduler: None,
+            questions: None,
+            doubted: HashMap::new(),
+            answers: None,
+            asking: Tasks::default(),
+        }
+    }
+
     pub(super) fn new(
         rowlock: &Rowlock,
         pairs: &[Pair],
@@ -40,7 +52,7 @@ impl Derived {
             scheduler: Some(Scheduler::new(rowlock, sources, asked, holder, lease)),
             doubted: HashMap::new(),
             answers: Some(Answers::start(&mut asking, Arc::clone(&questions))),
-            questions,
+            questions: Some(questions),
             asking,
         })
     }
@@ -51,7 +63,10 @@ impl Derived {
             return;
         };
         let done = settlement.verdict == Verdict::Done || ended.by_itself;
-        if done && let Some(key) = self.questions.after(&ended.job) {
+        if done
+            && let Some(questions) = &self.questions
+            && let Some(key) = questions.after(&ended.job)
+        {
             self.doubted.insert((settlement.id, settlement.token), key);
         }
     }

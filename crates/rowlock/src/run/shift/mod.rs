@@ -17,10 +17,10 @@ use super::heartbeat::{Beat, Beating};
 use super::held::Held;
 use super::local::Local;
 use super::task::Tasks;
-use super::{Handler, Options, Stop, Tally};
+use super::{From, Handler, Options, Stop, Tally};
 use crate::claim::{Ahead, ClaimedJob, WorkerId};
 use crate::clock::{Clock, Elapsed};
-use crate::engine::Engine;
+use crate::engine::Dispatch;
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::{JobId, Name, Token};
@@ -37,7 +37,9 @@ const LAST_ACKS: Duration = Duration::from_secs(5);
 const LAST_HANDLERS: Duration = Duration::from_secs(10);
 
 pub(super) struct Shift {
-    engine: Arc<dyn Engine>,
+    engine: Arc<dyn Dispatch>,
+    /// None when something else looks after the store.
+    store: Option<Rowlock>,
     clock: Clock,
     handlers: BTreeMap<Name, Arc<dyn Handler>>,
     options: Options,
@@ -58,7 +60,7 @@ pub(super) struct Shift {
 
 impl Shift {
     pub(super) async fn begin(
-        rowlock: Rowlock,
+        from: From,
         handlers: BTreeMap<Name, Arc<dyn Handler>>,
         pairs: &[Pair],
         options: Options,
@@ -68,10 +70,14 @@ impl Shift {
         let worker = WorkerId::random(&host())?;
         let mut shift = Self {
             ahead: Ahead::new(options.concurrency),
-            derived: Derived::new(&rowlock, pairs, &worker, options.lease)?,
+            derived: match &from {
+                From::Store(rowlock) => Derived::new(rowlock, pairs, &worker, options.lease)?,
+                From::Dispatcher(..) => Derived::none(),
+            },
             worker,
-            engine: rowlock.engine(),
-            clock: rowlock.clock().clone(),
+            engine: from.dispatch(),
+            clock: from.clock().clone(),
+            store: from.store(),
             handlers,
             options,
             held: Arc::default(),
@@ -110,11 +116,7 @@ impl Shift {
             Group::start(&mut side, Arc::clone(&self.engine), self.clock.clone());
         let (ended, mut endings) = mpsc::unbounded_channel();
         self.ended = ended;
-        let upkeep = reconcile::upkeep(
-            Arc::clone(&self.engine),
-            self.clock.clone(),
-            self.options.lease,
-        );
+        let upkeep = upkeep(self.store.clone(), self.clock.clone(), self.options.lease);
         let mut scheduler = self.derived.scheduler.take();
         let once = self.options.once;
         if once && let Some(scheduler) = &mut scheduler {
@@ -377,6 +379,14 @@ impl Shift {
             }
         }
         Ok(())
+    }
+}
+
+/// Looks after the store beside the work, if there is one.
+async fn upkeep(store: Option<Rowlock>, clock: Clock, lease: Duration) {
+    match store {
+        Some(store) => reconcile::upkeep(store.engine(), clock, lease).await,
+        None => std::future::pending().await,
     }
 }
 

