@@ -9,6 +9,7 @@ mod port;
 mod postgres;
 mod process;
 mod proxy;
+mod redis;
 mod session;
 mod warden;
 
@@ -17,6 +18,7 @@ pub use self::pgbouncer::PgBouncer;
 pub use self::postgres::{Database, Postgres, Stop};
 pub use self::process::{Finished, Process};
 pub use self::proxy::Proxy;
+pub use self::redis::Redis;
 pub use self::session::{Answer, Rows, Session};
 pub use ::postgres as postgres_client;
 pub use tempfile::TempDir;
