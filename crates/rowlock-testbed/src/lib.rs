@@ -11,6 +11,7 @@ mod process;
 mod proxy;
 mod redis;
 mod session;
+mod sidekiq;
 mod warden;
 
 pub use self::deadline::until;
@@ -20,6 +21,7 @@ pub use self::process::{Finished, Process};
 pub use self::proxy::Proxy;
 pub use self::redis::Redis;
 pub use self::session::{Answer, Rows, Session};
+pub use self::sidekiq::{Sidekiq, SidekiqRun};
 pub use ::postgres as postgres_client;
 pub use tempfile::TempDir;
 

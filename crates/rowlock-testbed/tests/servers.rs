@@ -1,6 +1,6 @@
 //! The testbed's own servers: they start, do as they are told, and are gone when they must be.
 
-use rowlock_testbed::{PgBouncer, Postgres, Process, Redis, Session, Stop, folder, until};
+use rowlock_testbed::{PgBouncer, Postgres, Process, Redis, Session, Sidekiq, Stop, folder, until};
 use std::collections::HashSet;
 use std::net::TcpStream;
 use std::path::Path;
@@ -158,6 +158,34 @@ fn redis_keeps_what_it_is_told_to_keep() {
     assert_eq!(redis.command(&["SET", "a", "1"]), "OK");
     redis.restart();
     assert_eq!(redis.command(&["GET", "a"]), "1");
+}
+
+#[test]
+fn sidekiq_notes_what_it_runs() {
+    let redis = Redis::start();
+    let folder = folder();
+    let sidekiq = Sidekiq::start(&redis, folder.path(), &["mail", "default"]);
+    let push = |jid: &str, class: &str, args: &str| {
+        let job = format!(r#"{{"class":"{class}","jid":"{jid}","args":{args},"retry":3}}"#);
+        redis.command(&["LPUSH", "queue:mail", &job]);
+    };
+    push("a1", "Noted", r#"["ä b",2,{"c":[]}]"#);
+    until("the first has run", || {
+        (sidekiq.ran().len() == 1).then_some(())
+    });
+    push("a2", "Failing", "[]");
+    until("the second waits for its next attempt", || {
+        (redis.command(&["ZCARD", "retry"]) == "1").then_some(())
+    });
+    sidekiq.stop();
+    let ran: Vec<_> = sidekiq.ran();
+    let ran = ran.iter().map(|run| (run.jid.as_str(), run.args.as_str()));
+    assert_eq!(
+        ran.collect::<Vec<_>>(),
+        [("a1", r#"["ä b",2,{"c":[]}]"#), ("a2", "[]")]
+    );
+    push("a3", "Noted", "[]");
+    assert_eq!(redis.command(&["LLEN", "queue:mail"]), "1");
 }
 
 #[test]
