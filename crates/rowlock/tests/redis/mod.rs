@@ -3,6 +3,7 @@
 mod journey;
 mod lost;
 mod order;
+mod sidekiq;
 mod stand;
 mod trouble;
 mod workers;
@@ -82,5 +83,6 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         })
     };
-    CASES.iter().map(trial).collect()
-}
+    let mut trials: Vec<Trial> = CASES.iter().map(trial).collect();
+    trials.extend(sidekiq::trials());
+    trials

@@ -2,11 +2,15 @@
 
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "redis")]
+mod sidekiq;
 
 use std::sync::Arc;
 
 use super::{Route, Sink};
-use crate::error::{Error, Result};
+#[cfg(not(feature = "redis"))]
+use crate::error::Error;
+use crate::error::Result;
 
 /// The sink of a route; nothing is connected yet.
 #[cfg(feature = "redis")]
@@ -16,7 +20,7 @@ pub(super) fn open(route: &Route) -> Result<Arc<dyn Sink>> {
             &route.to,
             crate::clock::Clock::system(),
         )?)),
-        false => Err(Error::invalid("draining to Sidekiq is not there yet")),
+        false => Ok(Arc::new(sidekiq::Sidekiq::new(route)?)),
     }
 }
 
