@@ -148,22 +148,29 @@ pub async fn a_stopped_job_that_is_released_goes_back_to_the_store(stand: Stand)
 pub async fn a_body_that_can_not_be_read_stops_nobody(stand: Stand) {
     let jobs = stand.jobs("mail", 4);
     stand.push(&jobs).await;
-    let id = |n: usize| jobs[n].id.to_string();
-    let bodies = stand.key("body");
-    stand
-        .server
-        .command(&["HSET", &bodies, &id(0), "{\"kind\":"]);
-    stand.server.command(&["HDEL", &bodies, &id(1)]);
-    let foreign = stand.server.command(&["HGET", &bodies, &id(3)]);
-    stand.server.command(&["HSET", &bodies, &id(2), &foreign]);
+    let lane = stand.key("ready:default/mail/0");
+    let entry = |n: &str| stand.server.command(&["LINDEX", &lane, n]);
+    let head = |n: &str| entry(n).split(" {").next().unwrap().to_owned();
+    let torn = format!("{} {{\"payload\":", head("0"));
+    stand.server.command(&["LSET", &lane, "0", &torn]);
+    stand.server.command(&["LSET", &lane, "1", &head("1")]);
+    let other = format!("{} {{\"payload\":1}}", head("2"));
+    stand.server.command(&["LSET", &lane, "2", &other]);
+    stand.server.command(&["LPUSH", &lane, "no job at all"]);
     let worker = stand.join().await;
-    let taken = stand.take(&worker, &["mail"], 4).await;
+    let taken = stand.take(&worker, &["mail"], 9).await;
     assert_eq!(ids(&taken), [jobs[3].id]);
     let reports = stand.sink.reports(9, SOON).await.unwrap();
     let put_off: Vec<_> = reports.iter().map(|it| it.settlement.id).collect();
     assert_eq!(put_off, ids(&jobs[..3]));
     let snoozed = |it: &rowlock::drain::Report| matches!(it.settlement.verdict, Verdict::Snooze(_));
     assert!(reports.iter().all(snoozed), "{reports:?}");
+    // What is no job at all goes when it would go back.
+    let settled = stand.settle(&taken[0], Verdict::Done).await;
+    assert_eq!(settled, Settled::Accepted);
+    stand.redis.heartbeat(&worker, Vec::new()).await.unwrap();
+    assert_eq!(stand.server.command(&["KEYS", &stand.key("parcel:*")]), "");
+    assert!(stand.take(&worker, &["mail"], 9).await.is_empty());
 }
 
 pub async fn a_verdict_that_can_not_be_read_is_dropped(stand: Stand) {
@@ -172,10 +179,15 @@ pub async fn a_verdict_that_can_not_be_read_is_dropped(stand: Stand) {
     let worker = stand.join().await;
     let taken = stand.take(&worker, &["mail"], 1).await;
     let reports = stand.key("reports");
-    stand.server.command(&["XADD", &reports, "*", "1", "{}"]);
-    stand
-        .server
-        .command(&["XADD", &reports, "*", "x", "y", "z", ""]);
+    for torn in [
+        &["jobs", "1 2", "told", "{}"][..],
+        &["take", "1", "jobs", "1 2", "told", "{}"],
+        &["take", "1", "jobs", "1 x", "told", "{}"],
+        &["x", ""],
+    ] {
+        let words = [&["XADD", &*reports, "*"], torn].concat();
+        stand.server.command(&words);
+    }
     stand.settle(&taken[0], Verdict::Done).await;
     assert_eq!(
         stand.sink.reports(9, Duration::ZERO).await.unwrap().len(),

@@ -53,7 +53,16 @@ impl Link {
         self.checked(answer, number, doing).await
     }
 
-    /// The same for a command that waits at the server.
+    /// Several commands.
+    pub(super) async fn ask_all<T: FromRedisValue>(
+        &self,
+        commands: &Pipeline,
+        doing: &str,
+    ) -> Result<T> {
+        self.ask_for_long(commands, Duration::ZERO, doing).await
+    }
+
+    /// The same for commands that wait at the server.
     pub(super) async fn ask_for_long<T: FromRedisValue>(
         &self,
         commands: &Pipeline,

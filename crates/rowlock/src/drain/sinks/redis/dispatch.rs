@@ -1,5 +1,7 @@
 //! What a worker asks of Redis.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -8,8 +10,9 @@ use redis::{Cmd, Value};
 
 use super::address::Address;
 use super::connect::Link;
-use super::envelope::{open, tell};
+use super::envelope::{Opened, open, tell};
 use super::listen::Listener;
+use super::parcels::{Origin, Parcels};
 use super::scripts::{SETTLE, TAKE};
 use crate::claim::{Claim, Claimed, Heartbeat, QueueOrder, WorkerId};
 use crate::clock::{self, Clock};
@@ -22,12 +25,16 @@ use crate::settle::{Settled, Settlement, Verdict};
 /// How long a job waits whose body can't be read: until then somebody has looked at the log.
 const UNREADABLE: Duration = Duration::from_secs(30);
 
+/// The most verdicts that are sent at once.
+const MOST: usize = 1_000;
+
 /// A Redis that hands out jobs.
 #[derive(Debug)]
 pub struct Redis {
     link: Link,
     clock: Clock,
     listener: Listener,
+    parcels: Parcels,
     turn: AtomicUsize,
 }
 
@@ -41,6 +48,7 @@ impl Redis {
             link: Link::new(Address::parse(url)?, Io::start("rowlock-redis")?),
             clock,
             listener: Listener::default(),
+            parcels: Parcels::default(),
             turn: AtomicUsize::new(0),
         })
     }
@@ -60,6 +68,70 @@ impl Redis {
         }
     }
 
+    async fn settle_some(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
+        let now = self.clock.now();
+        let mut takes: BTreeMap<Token, Take> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for (at, each) in settlements.iter().enumerate() {
+            // Of two verdicts on the same claim the first one counts.
+            if !seen.insert((each.token, each.id)) {
+                continue;
+            }
+            let Some(origin) = self.origin(each.token, each.id).await? else {
+                continue;
+            };
+            let take = takes.entry(each.token).or_default();
+            match each.verdict {
+                Verdict::Release => take.released.push((at, each.id)),
+                _ => {
+                    let key = origin.unique_key.as_deref();
+                    let told = tell(each, &origin.kind, key, now)?;
+                    take.add(at, each.id, origin.sent, &told);
+                }
+            }
+        }
+        let mut settled = vec![Settled::LeaseLost; settlements.len()];
+        if takes.is_empty() {
+            return Ok(settled);
+        }
+        let answer: String = SETTLE
+            .run(&self.link, |command| {
+                takes
+                    .iter()
+                    .for_each(|(token, take)| take.write(*token, command));
+            })
+            .await?;
+        let places = takes.values().flat_map(Take::places);
+        if answer.len() != places.clone().count() {
+            let why = "settle.lua has not answered for each verdict";
+            return Err(Error::Bug(why.to_owned()));
+        }
+        for (accepted, (at, _)) in answer.bytes().zip(places) {
+            if accepted == b'1' {
+                settled[at] = Settled::Accepted;
+            }
+        }
+        for (token, take) in &takes {
+            self.parcels
+                .settled(*token, take.places().map(|(_, id)| id));
+        }
+        Ok(settled)
+    }
+
+    /// Where a job comes from; nothing when nobody has taken it under this token.
+    async fn origin(&self, take: Token, id: JobId) -> Result<Option<Origin>> {
+        if let Some(origin) = self.parcels.origin(take, id) {
+            return Ok(Some(origin));
+        }
+        let mut get = redis::cmd("LRANGE");
+        let key = format!("{}:parcel:{}", self.link.address().keys(), take.get());
+        get.arg(key).arg(1).arg(-1);
+        let entries: Vec<Vec<u8>> = self.link.ask(&get, "parcel").await?;
+        let opened = entries.iter().filter_map(|entry| open(entry, take));
+        let mut found = opened.filter(|opened| opened.id == id);
+        Ok(found.next().map(|opened| origin(&opened)))
+    }
+
     /// What can't be read goes back for a while, and keeps nobody from the rest.
     async fn snooze(&self, unreadable: Vec<(JobId, Token)>) {
         if unreadable.is_empty() {
@@ -76,6 +148,52 @@ impl Redis {
             // Nobody holds them: the next heartbeat releases them.
             tracing::warn!(%why, "jobs that can't be read are not put off yet");
         }
+    }
+}
+
+fn origin(opened: &Opened) -> Origin {
+    let job = opened.job.as_ref().ok();
+    Origin {
+        sent: opened.sent,
+        kind: opened.kind.clone(),
+        unique_key: job.and_then(|job| job.unique_key.clone()),
+    }
+}
+
+/// Verdicts on jobs of one take, as the script wants them; each with its place among all of them.
+#[derive(Default)]
+struct Take {
+    told: Vec<(usize, JobId)>,
+    /// `ID TOKEN ID TOKEN ...`
+    jobs: String,
+    lines: String,
+    released: Vec<(usize, JobId)>,
+}
+
+impl Take {
+    fn add(&mut self, at: usize, id: JobId, sent: Token, told: &str) {
+        if !self.told.is_empty() {
+            self.jobs.push(' ');
+            self.lines.push('\n');
+        }
+        self.told.push((at, id));
+        // Writing to a text can't fail.
+        let _ = write!(self.jobs, "{id} {}", sent.get());
+        self.lines.push_str(told);
+    }
+
+    fn write(&self, token: Token, command: &mut Cmd) {
+        command.arg(token.get()).arg(self.told.len());
+        self.told.iter().for_each(|(_, id)| _ = command.arg(id.0));
+        command.arg(&self.jobs).arg(&self.lines);
+        command.arg(self.released.len());
+        self.released
+            .iter()
+            .for_each(|(_, id)| _ = command.arg(id.0));
+    }
+
+    fn places(&self) -> impl Iterator<Item = (usize, JobId)> + Clone + '_ {
+        self.told.iter().chain(&self.released).copied()
     }
 }
 
@@ -149,6 +267,7 @@ impl Dispatch for Redis {
                 }
             })
             .await?;
+        self.parcels.keep(worker, &held);
         let (released, cancel, stopped): (usize, Vec<i64>, Vec<i64>) = read(answer)?;
         let ids = |ids: Vec<i64>| ids.into_iter().map(JobId).collect();
         Ok(Heartbeat {
@@ -161,66 +280,52 @@ impl Dispatch for Redis {
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % (1 << 30);
         let answer = self.take(|command| wants(command, &claim, turn)).await?;
-        let (ids, bodies): (Vec<i64>, Vec<Option<Vec<u8>>>) = read(answer)?;
+        let (entries,): (Vec<Vec<u8>>,) = read(answer)?;
         let mut answer = Claimed::default();
-        let mut unreadable = Vec::new();
-        for (id, body) in ids.into_iter().map(JobId).zip(bodies) {
-            let body = body.ok_or_else(|| "it is missing".to_owned());
-            match body.and_then(|body| open(&body, id, claim.token)) {
+        let (mut origins, mut unreadable) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let Some(opened) = open(&entry, claim.token) else {
+                // It is dropped when it goes back.
+                tracing::error!("something in Redis that is no job was taken");
+                continue;
+            };
+            origins.push((opened.id, origin(&opened)));
+            match opened.job {
                 Ok(job) => answer.jobs.push(job),
                 Err(why) => {
-                    tracing::error!(job = %id, why, "the body of a job in Redis can't be read");
-                    unreadable.push((id, claim.token));
+                    tracing::error!(job = %opened.id, why, "a job in Redis can't be read");
+                    unreadable.push((opened.id, claim.token));
                 }
             }
         }
+        self.parcels.add(claim.token, Some(claim.worker), origins);
         self.snooze(unreadable).await;
         Ok(answer)
     }
 
     async fn start_suspect(&self, worker: &WorkerId, id: JobId, token: Token) -> Result<()> {
         let keys = self.link.address().keys();
-        let worker = word(worker);
-        let mut held = redis::cmd("HGET");
-        held.arg(format!("{keys}:held")).arg(id.0);
-        let held: Option<String> = self.link.ask(&held, "held").await?;
-        let mut lives = redis::cmd("EXISTS");
-        lives.arg(format!("{keys}:worker:{worker}"));
-        let lives: bool = self.link.ask(&lives, "lives").await?;
-        let ours = format!("t {} {worker} ", token.get());
+        let (worker, take) = (word(worker), token.get());
+        let mut questions = redis::pipe();
+        questions
+            .exists(format!("{keys}:worker:{worker}"))
+            .lindex(format!("{keys}:parcel:{take}"), 0)
+            .sismember(format!("{keys}:done:{take}"), id.0);
+        let (lives, has, let_go): (bool, Option<String>, bool) =
+            self.link.ask_all(&questions, "taken").await?;
         // Nothing to write down: whoever dies with a suspect has had it.
-        match lives && held.is_some_and(|held| held.starts_with(&ours)) {
+        match lives && has.as_ref() == Some(&worker) && !let_go {
             true => Ok(()),
             false => Err(Error::LeaseLost),
         }
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {
-        if settlements.is_empty() {
-            return Ok(Vec::new());
+        let mut settled = Vec::with_capacity(settlements.len());
+        for some in settlements.chunks(MOST) {
+            settled.extend(self.settle_some(some).await?);
         }
-        let now = self.clock.now();
-        let said = settlements.iter().map(|each| match each.verdict {
-            Verdict::Release => Ok("release".to_owned()),
-            _ => tell(each, now),
-        });
-        let said: Vec<String> = said.collect::<Result<_>>()?;
-        let answer: String = SETTLE
-            .run(&self.link, |command| {
-                for (each, said) in settlements.iter().zip(&said) {
-                    command.arg(each.id.0).arg(each.token.get()).arg(said);
-                }
-            })
-            .await?;
-        if answer.len() != settlements.len() {
-            let why = "settle.lua has not answered for each verdict";
-            return Err(Error::Bug(why.to_owned()));
-        }
-        let settled = answer.bytes().map(|accepted| match accepted {
-            b'1' => Settled::Accepted,
-            _ => Settled::LeaseLost,
-        });
-        Ok(settled.collect())
+        Ok(settled)
     }
 
     async fn leave(&self, worker: &WorkerId) -> Result<()> {
@@ -229,6 +334,7 @@ impl Dispatch for Redis {
                 command.arg("leave").arg(word(worker));
             })
             .await;
+        self.parcels.keep(worker, &[]);
         match left {
             // It was given up before: a drain takes care of what it held.
             Ok(_) | Err(Error::LeaseLost) => Ok(()),

@@ -13,123 +13,162 @@ use crate::error::{Error, Result};
 use crate::job::{Backoff, ErrorKind, JobError, JobId, Name, Payload, Token};
 use crate::settle::{Settlement, Verdict};
 
-/// A job as it was claimed.
+/// What the scripts don't look at of a job. What is as usual is left out.
 #[derive(Serialize)]
 struct Sent<'a> {
-    id: i64,
-    kind: &'a str,
-    queue: &'a str,
-    priority: i16,
     payload: &'a RawValue,
     attempt: u32,
     max_attempts: u32,
-    scheduled_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     unique_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[Name]>::is_empty")]
     tags: &'a [Name],
+    #[serde(skip_serializing_if = "Option::is_none")]
     trace_context: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_default")]
     backoff: &'a Backoff,
     timeout_ms: u64,
-    suspect: bool,
 }
 
 /// The same for whoever takes it.
 #[derive(Deserialize)]
 struct Taken<'a> {
-    id: i64,
-    kind: Name,
-    queue: Name,
-    priority: i16,
     #[serde(borrow)]
     payload: &'a RawValue,
     attempt: u32,
     max_attempts: u32,
-    scheduled_at: i64,
+    #[serde(default)]
     unique_key: Option<String>,
+    #[serde(default)]
     tags: Vec<Name>,
+    #[serde(default)]
     trace_context: Option<String>,
+    #[serde(default)]
     backoff: Backoff,
     timeout_ms: u64,
-    suspect: bool,
 }
 
-/// The body of a job, or why it can't have one.
-pub(super) fn seal(job: &ClaimedJob) -> Result<String, String> {
+fn is_default(backoff: &&Backoff) -> bool {
+    **backoff == Backoff::default()
+}
+
+/// Where a job waits: `QUEUE/KIND/PRIORITY`, and `/suspect` for one that is.
+pub(super) fn lane(job: &ClaimedJob) -> String {
+    let suspect = if job.suspect { SUSPECT } else { "" };
+    format!("{}/{}/{}{suspect}", job.queue, job.kind, job.priority)
+}
+
+const SUSPECT: &str = "/suspect";
+
+/// What is known of a job for as long as it is held: `TOKEN LANE KEY`.
+pub(super) fn label(job: &ClaimedJob, lane: &str) -> String {
+    let token = job.token.get();
+    match &job.unique_key {
+        Some(key) => format!("{token} {lane} ={key}"),
+        None => format!("{token} {lane} -"),
+    }
+}
+
+/// A job as it waits, in one line: `ID TOKEN DUE LANE BODY`; or why it can't.
+pub(super) fn seal(job: &ClaimedJob, lane: &str) -> Result<String, String> {
     let payload = serde_json::from_str(job.payload.as_str())
         .map_err(|why| format!("the payload is not valid JSON: {why}"))?;
     let sent = Sent {
-        id: job.id.0,
-        kind: job.kind.as_str(),
-        queue: job.queue.as_str(),
-        priority: job.priority,
         payload,
         attempt: job.attempt,
         max_attempts: job.max_attempts,
-        scheduled_at: job.scheduled_at.as_millisecond(),
         unique_key: job.unique_key.as_deref(),
         tags: &job.tags,
         trace_context: job.trace_context.as_deref(),
         backoff: &job.backoff,
         timeout_ms: u64::try_from(job.timeout.as_millis()).unwrap_or(u64::MAX),
-        suspect: job.suspect,
     };
-    serde_json::to_string(&sent).map_err(|why| format!("it can't be written as JSON: {why}"))
+    let body = serde_json::to_string(&sent)
+        .map_err(|why| format!("it can't be written as JSON: {why}"))?;
+    let due = job.scheduled_at.as_millisecond();
+    let entry = format!("{} {} {due} {lane} {body}", job.id, job.token.get());
+    match entry.contains('\n') {
+        // White space in a payload that was written by hand.
+        true => Ok(entry.replace('\n', " ")),
+        false => Ok(entry),
+    }
 }
 
-/// The job of a body, under the token it was taken with.
-pub(super) fn open(body: &[u8], id: JobId, token: Token) -> Result<ClaimedJob, String> {
-    let taken: Taken<'_> = serde_json::from_slice(body).map_err(|why| why.to_string())?;
-    if taken.id != id.0 {
-        return Err(format!("it is the body of job {}", taken.id));
-    }
-    let scheduled_at =
-        Timestamp::from_millisecond(taken.scheduled_at).map_err(|why| why.to_string())?;
-    Ok(ClaimedJob {
+/// An entry that was taken.
+pub(super) struct Opened {
+    pub(super) id: JobId,
+    /// The claim it was sent under.
+    pub(super) sent: Token,
+    pub(super) kind: Name,
+    /// The job under the token it was taken with, or why it can't be read.
+    pub(super) job: Result<ClaimedJob, String>,
+}
+
+/// Reads an entry; nothing when not even its first words can be.
+pub(super) fn open(entry: &[u8], taken: Token) -> Option<Opened> {
+    let mut words = entry.splitn(5, |byte| *byte == b' ');
+    let mut word = || std::str::from_utf8(words.next()?).ok();
+    let id = JobId(word()?.parse().ok()?);
+    let sent = Token::stored(word()?.parse().ok()?);
+    let due = Timestamp::from_millisecond(word()?.parse().ok()?).ok()?;
+    let lane = word()?;
+    let (rest, suspect) = match lane.strip_suffix(SUSPECT) {
+        Some(rest) => (rest, true),
+        None => (lane, false),
+    };
+    let mut parts = rest.split('/');
+    let queue = Name::new(parts.next()?).ok()?;
+    let kind = Name::new(parts.next()?).ok()?;
+    let priority = parts.next()?.parse().ok()?;
+    let body = words.next().unwrap_or_default();
+    let job = serde_json::from_slice::<Taken<'_>>(body).map_err(|why| why.to_string());
+    Some(Opened {
         id,
-        token,
-        kind: taken.kind,
-        queue: taken.queue,
-        priority: taken.priority,
-        payload: Payload::stored(taken.payload.get().to_owned()),
-        attempt: taken.attempt,
-        max_attempts: taken.max_attempts,
-        scheduled_at,
-        unique_key: taken.unique_key,
-        tags: taken.tags,
-        trace_context: taken.trace_context,
-        backoff: taken.backoff,
-        timeout: Duration::from_millis(taken.timeout_ms),
-        suspect: taken.suspect,
-        segment: None,
+        sent,
+        kind: kind.clone(),
+        job: job.map(|job| ClaimedJob {
+            id,
+            token: taken,
+            kind,
+            queue,
+            priority,
+            payload: Payload::stored(job.payload.get().to_owned()),
+            attempt: job.attempt,
+            max_attempts: job.max_attempts,
+            scheduled_at: due,
+            unique_key: job.unique_key,
+            tags: job.tags,
+            trace_context: job.trace_context,
+            backoff: job.backoff,
+            timeout: Duration::from_millis(job.timeout_ms),
+            suspect,
+            segment: None,
+        }),
     })
 }
 
-/// What the scripts must know of a job: `TOKEN DUE LANE KEY`.
-pub(super) fn label(job: &ClaimedJob) -> String {
-    let suspect = if job.suspect { "/suspect" } else { "" };
-    let key = match &job.unique_key {
-        Some(key) => format!("={key}"),
-        None => "-".to_owned(),
-    };
-    format!(
-        "{} {} {}/{}/{}{suspect} {key}",
-        job.token.get(),
-        job.scheduled_at.as_millisecond(),
-        job.queue,
-        job.kind,
-        job.priority,
-    )
+#[derive(Serialize)]
+struct Telling<'a> {
+    said: Said,
+    kind: &'a Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unique_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_ms_ago: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Told {
-    #[serde(flatten)]
-    verdict: Said,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    said: Said,
+    kind: Name,
+    #[serde(default)]
+    unique_key: Option<String>,
+    #[serde(default)]
     started_ms_ago: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 enum Said {
     Done,
     NotNeeded,
@@ -148,18 +187,23 @@ struct Trouble {
     message: String,
 }
 
-/// A verdict for the way back.
+/// A verdict for the way back, in one line.
 ///
 /// # Errors
 /// [`Error::Bug`] for one that no worker gives.
-pub(super) fn tell(settlement: &Settlement, now: Timestamp) -> Result<String> {
+pub(super) fn tell(
+    settlement: &Settlement,
+    kind: &Name,
+    unique_key: Option<&str>,
+    now: Timestamp,
+) -> Result<String> {
     let trouble = |error: &JobError| Trouble {
         attempt: error.attempt,
         ms_ago: ms(error.at, now),
         kind: error.kind,
         message: error.message.clone(),
     };
-    let verdict = match &settlement.verdict {
+    let said = match &settlement.verdict {
         Verdict::Done => Said::Done,
         Verdict::NotNeeded => Said::NotNeeded,
         Verdict::Retry { at, error } => Said::Retry {
@@ -176,31 +220,31 @@ pub(super) fn tell(settlement: &Settlement, now: Timestamp) -> Result<String> {
         Verdict::Release => Said::Release,
         other => return Err(Error::Bug(format!("no worker says {other:?}"))),
     };
-    let told = Told {
-        verdict,
+    let telling = Telling {
+        said,
+        kind,
+        unique_key,
         started_ms_ago: settlement.started_at.map(|started| ms(started, now)),
     };
-    serde_json::to_string(&told).map_err(|why| Error::Bug(format!("a verdict as JSON: {why}")))
+    serde_json::to_string(&telling).map_err(|why| Error::Bug(format!("a verdict as JSON: {why}")))
 }
 
-/// A report as the scripts write it: the verdict, then `TAKE TOKEN DUE LANE KEY`. It was given at
-/// `given`, by the clock of whoever reads it.
-pub(super) fn hear(id: &[u8], report: &[u8], given: Timestamp) -> Result<Report, String> {
-    let id = text(id)?.parse().map_err(|_| "no id".to_owned())?;
-    let (told, label) = text(report)?.split_once('\n').ok_or("no label")?;
+/// A verdict on a job that was sent under `token` and taken under `taken`. It was given at `given`, by
+/// the clock of whoever reads it.
+pub(super) fn hear(
+    told: &str,
+    id: JobId,
+    token: Token,
+    taken: Token,
+    given: Timestamp,
+) -> Result<Report, String> {
     let told: Told = serde_json::from_str(told).map_err(|why| why.to_string())?;
-    let mut words = label.splitn(5, ' ');
-    let mut word = || words.next().ok_or("the label is too short");
-    let token = |word: &str| word.parse().map(Token::stored).map_err(|_| "no token");
-    let (taken, token) = (token(word()?)?, token(word()?)?);
-    let (_due, lane, key) = (word()?, word()?, word()?);
-    let kind = lane.split('/').nth(1).ok_or("no kind")?;
     let trouble = |error: Trouble| {
         let at = before(given, error.ms_ago);
         JobError::new(error.attempt, at, error.kind, &error.message)
     };
     let at = |in_ms| clock::add(given, Duration::from_millis(in_ms));
-    let verdict = match told.verdict {
+    let verdict = match told.said {
         Said::Done => Verdict::Done,
         Said::NotNeeded => Verdict::NotNeeded,
         Said::Retry { in_ms, error } => Verdict::Retry {
@@ -214,19 +258,15 @@ pub(super) fn hear(id: &[u8], report: &[u8], given: Timestamp) -> Result<Report,
     };
     Ok(Report {
         settlement: Settlement {
-            id: JobId(id),
+            id,
             token,
             verdict,
             started_at: told.started_ms_ago.map(|ago| before(given, ago)),
         },
         taken,
-        kind: Name::new(kind).map_err(|why| why.to_string())?,
-        unique_key: key.strip_prefix('=').map(str::to_owned),
+        kind: told.kind,
+        unique_key: told.unique_key,
     })
-}
-
-fn text(bytes: &[u8]) -> Result<&str, String> {
-    std::str::from_utf8(bytes).map_err(|why| why.to_string())
 }
 
 /// From one time to a later one; nothing when it isn't later.

@@ -54,16 +54,18 @@ const PAGES: usize = 1_000;
 const NAMED: usize = 5;
 
 /// The keys below the prefix, and those that a name follows.
-const OURS: [(&str, &str); 12] = [
+const OURS: [(&str, &str); 14] = [
     ("asked", "hash"),
-    ("body", "hash"),
+    ("dirty", "string"),
+    ("done:", "set"),
     ("held", "hash"),
     ("lanes", "set"),
     ("owner", "string"),
+    ("parcel:", "list"),
     ("pushed", "string"),
     ("ready:", "list"),
     ("reports", "stream"),
-    ("running:", "hash"),
+    ("running:", "set"),
     ("tally", "hash"),
     ("worker:", "string"),
     ("workers", "set"),

@@ -104,9 +104,11 @@ fn clamped(verdict: Verdict, now: Timestamp) -> Verdict {
 proptest! {
     #[test]
     fn a_job_arrives_as_it_was_sent(job in jobs()) {
-        let body = seal(&job).unwrap();
-        let arrived = open(body.as_bytes(), job.id, job.token).unwrap();
-        prop_assert_eq!(format!("{arrived:?}"), format!("{job:?}"));
+        let entry = seal(&job, &lane(&job)).unwrap();
+        prop_assert!(!entry.contains('\n'));
+        let arrived = open(entry.as_bytes(), job.token).unwrap();
+        prop_assert_eq!((arrived.id, arrived.sent), (job.id, job.token));
+        prop_assert_eq!(format!("{:?}", arrived.job.unwrap()), format!("{job:?}"));
     }
 
     #[test]
@@ -123,9 +125,9 @@ proptest! {
             verdict,
             started_at: started,
         };
-        let told = tell(&settlement, now).unwrap();
-        let written = format!("{told}\n{taken} {}", label(&job));
-        let report = hear(job.id.to_string().as_bytes(), written.as_bytes(), now).unwrap();
+        let told = tell(&settlement, &job.kind, job.unique_key.as_deref(), now).unwrap();
+        prop_assert!(!told.contains('\n'));
+        let report = hear(&told, job.id, job.token, settlement.token, now).unwrap();
         prop_assert_eq!(report.settlement.id, job.id);
         prop_assert_eq!(report.settlement.token, job.token);
         prop_assert_eq!(report.taken, settlement.token);
@@ -136,32 +138,34 @@ proptest! {
     }
 
     #[test]
-    fn whatever_lies_there_is_read_or_refused(id: Vec<u8>, bytes: Vec<u8>, text: String) {
-        let now = Timestamp::UNIX_EPOCH;
-        for bytes in [&bytes, text.as_bytes()] {
-            let _ = open(bytes, JobId(1), Token::stored(1));
-            let _ = hear(&id, bytes, now);
-            let _ = hear(b"1", bytes, now);
+    fn whatever_lies_there_is_read_or_refused(bytes: Vec<u8>, text: String) {
+        let token = Token::stored(1);
+        for bytes in [&bytes, text.as_bytes(), format!("1 2 3 a/b/0 {text}").as_bytes()] {
+            let _ = open(bytes, token);
         }
+        let _ = hear(&text, JobId(1), token, token, Timestamp::UNIX_EPOCH);
     }
 }
 
 #[test]
 fn what_a_script_writes_by_itself_is_understood() {
-    for (written, verdict) in [
+    for (told, verdict, key) in [
         (
-            "{\"verdict\":\"release\"}\n5 4 3 mail/send/0 -",
+            r#"{"said":"release","kind":"send"}"#,
             Verdict::Release,
+            None,
         ),
         (
-            "{\"verdict\":\"cancelled\"}\n5 4 3 mail/send/0/suspect =a b",
+            r#"{"kind":"send","said":"cancelled","unique_key":"a\/b"}"#,
             Verdict::Cancelled,
+            Some("a/b"),
         ),
     ] {
-        let report = hear(b"1", written.as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
+        let token = Token::stored(1);
+        let report = hear(told, JobId(1), token, token, Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(report.settlement.verdict, verdict);
-        assert_eq!((report.taken.get(), report.settlement.token.get()), (5, 4));
         assert_eq!(report.kind.as_str(), "send");
+        assert_eq!(report.unique_key.as_deref(), key);
     }
 }
 

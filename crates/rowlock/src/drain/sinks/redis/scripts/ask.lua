@@ -3,19 +3,36 @@
 --   open: the store
 --   holds: for each job: id, token; answer: for each job H held, B bereft, G gone
 --   bereft: how many at most; answer: ids and tokens
---   forget: how many reports, their ids in the stream, then for each job: id, token
+--   forget: how many reports, for each its id in the stream and how many verdicts it has, how many jobs
+--           were reported, then for each job id and token: first those
 --   recall: for each job: id, token, cancel or stop
 --   fill: nothing; answer: ready, taken, told, living workers, ever pushed
 local what = ARGV[1]
 
-local function is_alive(worker)
-  return call('EXISTS', ALIVE .. worker) == 1
+-- The ids of jobs that are named and held under the token they are named with, and what is held.
+local function named(first, last, width)
+  local ids, held, found = {}, {}, {}
+  for at = first, last, width do ids[#ids + 1] = ARGV[at] end
+  local all = gather('HMGET', HELD, ids)
+  for n = 1, #ids do
+    if all[n] and sent_under(all[n]) == ARGV[first + (n - 1) * width + 1] then
+      found[#found + 1] = ids[n]
+      held[ids[n]] = all[n]
+    end
+  end
+  return found, held
 end
 
-local function named(from, width)
-  local ids = {}
-  for at = from, #ARGV, width do ids[#ids + 1] = ARGV[at] end
-  return ids, gather(HELD, ids)
+-- Of these, by id, those that workers have: in which take, and whose it is.
+local function taken_of(ids)
+  local only, taken = {}, {}
+  for _, id in ipairs(ids) do only[id] = true end
+  if #ids > 0 then
+    each_take(function(take, worker)
+      for _, id in ipairs(open_jobs(take, only)) do taken[id] = { take, worker } end
+    end)
+  end
+  return taken
 end
 
 if what == 'open' then
@@ -26,15 +43,17 @@ if what == 'open' then
 end
 
 if what == 'holds' then
-  local ids, held = named(2, 2)
-  local answers, lives = {}, {}
-  for n = 1, #ids do
-    answers[n] = 'G'
-    if held[n] and sent_under(held[n]) == ARGV[2 * n + 1] then
-      local worker = match(held[n], '^t %S+ (%S+)')
-      if worker and lives[worker] == nil then lives[worker] = is_alive(worker) end
-      answers[n] = (not worker or lives[worker]) and 'H' or 'B'
+  local bereft, ids, answers = {}, {}, {}
+  each_take(function(take, worker)
+    if not is_alive(worker) then
+      for _, id in ipairs(open_jobs(take)) do bereft[id] = true end
     end
+  end)
+  for at = 2, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
+  local held = gather('HMGET', HELD, ids)
+  for n, id in ipairs(ids) do
+    local is_held = held[n] and sent_under(held[n]) == ARGV[2 * n + 1]
+    answers[n] = not is_held and 'G' or bereft[id] and 'B' or 'H'
   end
   return table.concat(answers)
 end
@@ -43,19 +62,24 @@ if what == 'bereft' then
   local most, found = tonumber(ARGV[2]), {}
   for _, worker in ipairs(call('SMEMBERS', WORKERS)) do
     if not is_alive(worker) then
-      local takes, left = call('HGETALL', RUNNING .. worker), false
-      for at = 1, #takes, 2 do
-        local take = match(takes[at], '^ids:(.+)$')
-        local jobs = take and still_taken(words(takes[at + 1]), take, worker) or {}
-        for _, job in ipairs(jobs) do
-          left = true
-          if #found < 2 * most then
-            found[#found + 1] = job[1]
-            found[#found + 1] = match(job[3], '^(%S+)')
+      local left = false
+      for _, take in ipairs(call('SMEMBERS', RUNNING .. worker)) do
+        local ids = open_jobs(take)
+        local held = gather('HMGET', HELD, ids)
+        for n = 1, #ids do
+          if held[n] then
+            left = true
+            if #found < 2 * most then
+              found[#found + 1] = ids[n]
+              found[#found + 1] = sent_under(held[n])
+            end
           end
         end
       end
       if not left then
+        for _, take in ipairs(call('SMEMBERS', RUNNING .. worker)) do
+          call('DEL', DONE .. take, PARCEL .. take)
+        end
         call('DEL', RUNNING .. worker)
         call('SREM', WORKERS, worker)
       end
@@ -66,57 +90,66 @@ end
 
 if what == 'forget' then
   local reports = tonumber(ARGV[2])
-  local entries = {}
-  for n = 1, reports do entries[n] = ARGV[2 + n] end
-  spread('XDEL', REPORTS, entries)
-  local ids, held = named(3 + reports, 2)
-  local gone, less = {}, { ready = 0, taken = 0, told = 0 }
-  for n = 1, #ids do
-    if held[n] and sent_under(held[n]) == ARGV[2 + reports + 2 * n] then
-      gone[#gone + 1] = ids[n]
-      local was = COUNTED[sub(held[n], 1, 1)]
-      less[was] = less[was] - 1
-    end
+  for at = 3, 2 + 2 * reports, 2 do
+    -- Another drain may have been faster.
+    if call('XDEL', REPORTS, ARGV[at]) == 1 then count('told', -ARGV[at + 1]) end
   end
-  spread('HDEL', HELD, gone)
-  spread('HDEL', BODY, gone)
-  spread('HDEL', ASKED, gone)
-  for was, by in pairs(less) do count(was, by) end
-  -- Stale entries of the lanes go at the latest when nothing is held.
-  if #gone > 0 and call('EXISTS', HELD) == 0 then
-    for _, lane in ipairs(call('SMEMBERS', LANES)) do call('UNLINK', READY .. lane) end
-    call('DEL', LANES, TALLY)
-  end
-  return #gone
-end
-
-if what == 'recall' then
-  local ids, held = named(2, 3)
-  local changed, told, ended, asked = {}, {}, {}, {}
-  for n = 1, #ids do
-    local token, wanted = ARGV[3 * n], ARGV[3 * n + 1]
-    if held[n] and sent_under(held[n]) == token then
-      local state = sub(held[n], 1, 1)
-      if state == 'r' then
-        ended[#ended + 1] = ids[n]
-        changed[#changed + 1] = ids[n]
-        changed[#changed + 1] = 'v ' .. token
-        local verdict = wanted == 'cancel' and 'cancelled' or 'release'
-        told[#told + 1] = ids[n]
-        told[#told + 1] = '{"verdict":"' .. verdict .. '"}\n' .. token .. sub(held[n], 2)
-      elseif state == 't' then
-        asked[#asked + 1] = ids[n]
-        asked[#asked + 1] = token .. ' ' .. wanted
+  local first = 4 + 2 * reports
+  local others = first + 2 * tonumber(ARGV[first - 1])
+  local ended = named(first, others - 1, 2)
+  spread('HDEL', HELD, ended)
+  -- Nobody has said anything about the others: a worker that died had them, or they still wait.
+  local rest, held = named(others, #ARGV, 2)
+  if #rest > 0 then
+    spread('HDEL', HELD, rest)
+    spread('HDEL', ASKED, rest)
+    local taken = taken_of(rest)
+    for _, id in ipairs(rest) do
+      if taken[id] then
+        let_go(taken[id][1], taken[id][2], { id })
+        count('taken', -1)
+      elseif sub(held[id], 1, 1) ~= '-' then
+        call('SET', DIRTY, 1)
+        count('ready', -1)
       end
     end
   end
-  spread('HDEL', BODY, ended)
-  spread('HSET', HELD, changed)
-  report(told)
-  spread('HSET', ASKED, asked)
-  count('ready', -#ended)
-  count('told', #ended)
-  return #ended
+  -- What nobody can hold any more goes at the latest when nothing is held.
+  if #ended + #rest > 0 and call('EXISTS', HELD) == 0 then
+    for _, lane in ipairs(call('SMEMBERS', LANES)) do call('UNLINK', READY .. lane) end
+    call('DEL', LANES, DIRTY)
+    call('HDEL', TALLY, 'ready', 'taken')
+    if call('XLEN', REPORTS) == 0 then call('DEL', TALLY) end
+  end
+  return #ended + #rest
+end
+
+if what == 'recall' then
+  local found, held = named(2, #ARGV, 3)
+  local wanted, taken = {}, taken_of(found)
+  insist()
+  for at = 2, #ARGV, 3 do wanted[ARGV[at]] = ARGV[at + 2] end
+  -- A verdict that waits is the last word.
+  local ended = said()
+  local changed, jobs, told = {}, {}, {}
+  for _, id in ipairs(found) do
+    local job = id .. ' ' .. sent_under(held[id])
+    if taken[id] then
+      call('HSET', ASKED, id, sent_under(held[id]) .. ' ' .. wanted[id])
+    elseif not ended[job] and sub(held[id], 1, 1) ~= '-' then
+      changed[#changed + 1] = id
+      changed[#changed + 1] = '-' .. held[id]
+      jobs[#jobs + 1] = job
+      told[#told + 1] = told_of(held[id], wanted[id])
+    end
+  end
+  if #jobs > 0 then
+    call('SET', DIRTY, 1)
+    spread('HSET', HELD, changed)
+    report('-', jobs, told)
+    count('ready', -#jobs)
+  end
+  return #jobs
 end
 
 if what == 'fill' then

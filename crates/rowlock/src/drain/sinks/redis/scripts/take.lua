@@ -8,8 +8,7 @@ local what, worker = ARGV[1], ARGV[2]
 local alive, running = ALIVE .. worker, RUNNING .. worker
 
 if what == 'join' then
-  -- First what frees memory: once a script has done that, a full Redis lets it go on.
-  call('DEL', alive)
+  insist()
   call('SET', alive, ARGV[3], 'PX', ARGV[3])
   call('SADD', WORKERS, worker)
   return { 'ok' }
@@ -20,26 +19,16 @@ if not lease then return { 'lost' } end
 
 -- What it took under tokens that it doesn't hold goes back.
 local function release(holds)
-  local jobs, gone = {}, {}
-  local takes = call('HGETALL', running)
-  for at = 1, #takes, 2 do
-    local take = match(takes[at], '^ids:(.+)$')
-    if take and not holds[take] then
-      for _, job in ipairs(still_taken(words(takes[at + 1]), take, worker)) do
-        jobs[#jobs + 1] = job
-      end
-      gone[#gone + 1] = 'ids:' .. take
-      gone[#gone + 1] = 'left:' .. take
-    end
+  local released = 0
+  for _, take in ipairs(call('SMEMBERS', running)) do
+    if not holds[take] then released = released + give_back(take, worker) end
   end
-  spread('HDEL', running, gone)
-  give_back(jobs)
-  return #jobs
+  return released
 end
 
 if what == 'leave' then
   release({})
-  call('DEL', alive, running)
+  call('DEL', alive)
   call('SREM', WORKERS, worker)
   return { 'ok' }
 end
@@ -49,19 +38,25 @@ if what == 'beat' then
   local holds = {}
   for n = 3, #ARGV do holds[ARGV[n]] = true end
   local released = release(holds)
-  local cancel, stop, moot = {}, {}, {}
-  local asked = call('HGETALL', ASKED)
+  local cancel, stop = {}, {}
+  local asked, wanted = call('HGETALL', ASKED), {}
   for at = 1, #asked, 2 do
-    local token, wanted = match(asked[at + 1], '^(%S+) (%a+)$')
     local held = call('HGET', HELD, asked[at])
-    if not held or sub(held, 1, 1) ~= 't' or sent_under(held) ~= token then
-      moot[#moot + 1] = asked[at]
-    elseif match(held, '^t %S+ (%S+)') == worker then
-      local list = wanted == 'cancel' and cancel or stop
-      list[#list + 1] = asked[at]
+    local token, how = match(asked[at + 1], '^(%S+) (%a+)$')
+    if held and sent_under(held) == token then
+      wanted[asked[at]] = how
+    else
+      call('HDEL', ASKED, asked[at])
     end
   end
-  spread('HDEL', ASKED, moot)
+  if next(wanted) then
+    for _, take in ipairs(call('SMEMBERS', running)) do
+      for _, id in ipairs(open_jobs(take, wanted)) do
+        local list = wanted[id] == 'cancel' and cancel or stop
+        list[#list + 1] = id
+      end
+    end
+  end
   return { 'ok', released, cancel, stop }
 end
 
@@ -122,7 +117,7 @@ local function best(levels)
       local due = {}
       for _, lane in ipairs(lanes) do
         local first = call('LINDEX', READY .. lane, 0)
-        due[lane] = first and tonumber(match(first, '(%S+)$')) or 0
+        due[lane] = first and tonumber(match(first, '^%S+ %S+ (%S+)')) or 0
       end
       table.sort(lanes, function(one, other)
         if due[one] == due[other] then return one < other end
@@ -134,26 +129,31 @@ local function best(levels)
   end
 end
 
-local ids, held = {}, {}
-local taken = 't ' .. token .. ' ' .. worker
+local entries = {}
+local dirty = call('EXISTS', DIRTY) == 1
 
--- Takes from one lane, and whether it has run dry. What has moved on since it was put there is stale.
-local function take_lane(lane, most)
-  local entries = call('LPOP', READY .. lane, most)
-  if not entries then return 0, true end
-  local some, tokens = {}, {}
-  for n = 1, #entries do some[n], tokens[n] = match(entries[n], '^(%S+) (%S+)') end
-  local found, now = 0, gather(HELD, some)
+-- Of entries those whose jobs are held under their token.
+local function clean(some)
+  local named, kept = {}, {}
+  for n = 1, #some do named[n] = match(some[n], '^%d+') or '' end
+  local held = gather('HMGET', HELD, named)
   for n = 1, #some do
-    local rest = now[n] and sub(now[n], 1, 1) == 'r' and sub(now[n], 2)
-    if rest and match(rest, '^ (%S+)') == tokens[n] then
-      found = found + 1
-      ids[#ids + 1] = some[n]
-      held[#held + 1] = some[n]
-      held[#held + 1] = taken .. rest
+    if held[n] and match(held[n], '^%S+') == match(some[n], '^%S+ (%S+)') then
+      kept[#kept + 1] = some[n]
     end
   end
-  return found, #entries < most
+  return kept
+end
+
+-- Takes from one lane. How many, and whether it has run dry.
+local function take_lane(lane, most)
+  local some = call('LPOP', READY .. lane, most)
+  if not some then return 0, true end
+  local is_dry = #some < most
+  if dirty then some = clean(some) end
+  local before = #entries
+  for n = 1, #some do entries[before + n] = some[n] end
+  return #some, is_dry
 end
 
 -- Strictly by priority; lanes of the same priority share.
@@ -192,19 +192,17 @@ for round = 1, 2 do
     local levels = queues[name]
     if levels then
       local most = round == 1 and share(name) or limit
-      local room = math.min(limit - #ids, most, (caps[name] or limit) - levels.taken)
+      local room = math.min(limit - #entries, most, (caps[name] or limit) - levels.taken)
       levels.taken = levels.taken + take(levels, room)
     end
   end
 end
-if #ids == 0 then return { 'ok', {}, {} } end
+if dirty and call('EXISTS', LANES) == 0 then call('DEL', DIRTY) end
+if #entries == 0 then return { 'ok', entries } end
 
-spread('HSET', HELD, held)
 -- The same token may come twice, when an answer was lost.
-local more = table.concat(ids, ' ')
-local earlier = call('HGET', running, 'ids:' .. token)
-call('HSET', running, 'ids:' .. token, earlier and earlier .. ' ' .. more or more)
-call('HINCRBY', running, 'left:' .. token, #ids)
-count('ready', -#ids)
-count('taken', #ids)
-return { 'ok', ids, gather(BODY, ids) }
+if call('SADD', running, token) == 1 then call('RPUSH', PARCEL .. token, worker) end
+spread('RPUSH', PARCEL .. token, entries)
+count('ready', -#entries)
+count('taken', #entries)
+return { 'ok', entries }
