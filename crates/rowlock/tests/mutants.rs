@@ -47,7 +47,7 @@ enum Run {
 /// Runs one case of this binary.
 fn run(case: &str, mutant: Option<&Path>) -> Run {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    if !case.starts_with("sqlite") {
+    if !case.starts_with("sqlite") && !case.starts_with("redis") {
         // One server for all of them: starting one takes longer than most cases.
         let server = rowlock_testbed::Postgres::shared();
         command.env("ROWLOCK_TEST_POSTGRES", server.admin_url());
@@ -73,8 +73,10 @@ fn run(case: &str, mutant: Option<&Path>) -> Run {
 }
 
 /// What is said of a statement that can't be changed, or that can't be run.
-const BROKEN: [&str; 14] = [
+const BROKEN: [&str; 15] = [
     "the mutant's text is not in",
+    // A script of Redis.
+    "user_script",
     // SQLite and its driver.
     "syntax error",
     "no such column",
@@ -184,7 +186,7 @@ fn every_mutant_changes_something_and_names_cases() {
                 .or_insert_with(|| statement(edit));
             assert!(
                 text.contains(&edit.find),
-                "{name}: not in {}.sql of {}: {}",
+                "{name}: not in {} of {}: {}",
                 edit.statement,
                 edit.engine,
                 edit.find
@@ -204,6 +206,12 @@ fn every_mutant_changes_something_and_names_cases() {
 
 /// The text that an edit changes.
 fn statement(edit: &Edit) -> String {
+    if edit.engine == "redis" {
+        let scripts = "crates/rowlock/src/drain/sinks/redis/scripts";
+        let file = format!("{}.lua", edit.statement);
+        let path = rowlock_testbed::repository().join(scripts).join(file);
+        return std::fs::read_to_string(path).unwrap();
+    }
     let engine = rowlock_testbed::repository()
         .join("crates/rowlock/src/engine")
         .join(&edit.engine);

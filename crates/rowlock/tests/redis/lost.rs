@@ -3,7 +3,8 @@
 use rowlock::drain::{Hold, Sink};
 use rowlock::engine::Dispatch;
 use rowlock::error::Error;
-use rowlock::settle::{Settled, Verdict};
+use rowlock::job::Token;
+use rowlock::settle::{Settled, Settlement, Verdict};
 
 use super::stand::{SOON, STORE, Stand, sent, sink};
 use crate::conformance::world::wanted;
@@ -92,4 +93,62 @@ pub async fn nothing_is_left_of_jobs_that_are_forgotten(stand: Stand) {
     );
     let fill = stand.sink.fill().await.unwrap();
     assert_eq!((fill.ready, fill.taken, fill.reports), (0, 0, 0));
+}
+
+pub async fn whatever_key_is_thrown_away_its_jobs_are_found_and_run(stand: Stand) {
+    let keys = [
+        "held", "lanes", "ready", "parcel", "done", "running", "workers", "worker", "reports",
+        "tally", "owner",
+    ];
+    for key in keys {
+        stand.server.command(&["FLUSHALL"]);
+        assert!(stand.sink.open(STORE).await.unwrap());
+        let mut jobs = stand.jobs("mail", 9);
+        stand.push(&jobs).await;
+        let worker = stand.join().await;
+        let taken = stand.take(&worker, &["mail"], 4).await;
+        stand.settle(&taken[0], Verdict::Done).await;
+        let found = stand
+            .server
+            .command(&["KEYS", &stand.key(&format!("{key}*"))]);
+        let is = |found: &&str| {
+            *found == stand.key(key) || found.starts_with(&stand.key(&format!("{key}:")))
+        };
+        let gone: Vec<&str> = found.lines().filter(is).collect();
+        assert_eq!(gone.len(), 1, "{key}: {found}");
+        stand.server.command(&["UNLINK", gone[0]]);
+
+        // A drain looks, and sends again what isn't there; a worker goes on, or begins anew.
+        let mut rounds = 0;
+        let mut ended = std::collections::BTreeSet::new();
+        while ended.len() < jobs.len() {
+            rounds += 1;
+            assert!(rounds < 9, "{key}: only {ended:?} of {} ended", jobs.len());
+            stand.sink.open(STORE).await.unwrap();
+            for report in stand.reports().await {
+                let Settlement { id, token, .. } = report.settlement;
+                // As in the store, the first verdict counts, under the token that is known there.
+                if jobs.iter().any(|job| sent(job) == (id, token)) {
+                    ended.insert(id);
+                }
+                stand.sink.forget(&[(id, token)]).await.unwrap();
+            }
+            for job in jobs.iter_mut().filter(|job| !ended.contains(&job.id)) {
+                match stand.hold(job).await {
+                    Hold::Held => continue,
+                    Hold::Bereft => stand.sink.forget(&[sent(job)]).await.unwrap(),
+                    _ => {}
+                }
+                job.token = Token::random().unwrap();
+                stand.push(std::slice::from_ref(job)).await;
+            }
+            for job in &taken {
+                stand.settle(job, Verdict::Done).await;
+            }
+            let other = stand.join().await;
+            for job in stand.take(&other, &["mail"], 99).await {
+                stand.settle(&job, Verdict::Done).await;
+            }
+        }
+    }
 }

@@ -59,7 +59,8 @@ cases! {
         a_flush_is_noticed_and_everything_is_gone,
         a_restart_without_a_disk_is_noticed_and_waited_for,
         another_stores_place_is_refused,
-        nothing_is_left_of_jobs_that_are_forgotten;
+        nothing_is_left_of_jobs_that_are_forgotten,
+        whatever_key_is_thrown_away_its_jobs_are_found_and_run;
     trouble:
         a_foreign_key_is_refused_with_the_remedy,
         a_wrong_password_is_refused_and_not_shown,

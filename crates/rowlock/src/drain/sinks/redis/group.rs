@@ -129,8 +129,12 @@ impl Seen {
         let mut reports = group.reports(given);
         let name = |report: &Report| (report.settlement.id, report.settlement.token);
         if self.left.contains_key(&group.id) {
-            reports.retain(|report| self.of.contains_key(&name(report)));
-        } else if !reports.is_empty() {
+            reports.retain(|report| self.of.get(&name(report)) == Some(&group.id));
+            return reports;
+        }
+        // After Redis has thrown something away a claim may have two verdicts: the first one counts.
+        reports.retain(|report| !self.of.contains_key(&name(report)));
+        if !reports.is_empty() {
             self.left.insert(group.id, (reports.len(), reports.len()));
             let names = reports.iter().map(|report| (name(report), group.id));
             self.of.extend(names);

@@ -35,8 +35,40 @@ local function taken_of(ids)
   return taken
 end
 
+-- Redis may have thrown single keys away. What is held and nowhere to be found is forgotten.
+local function audit()
+  local ready, taken, told, found = 0, 0, 0, said()
+  for _ in pairs(found) do told = told + 1 end
+  local lanes = call('SMEMBERS', LANES)
+  for _, lane in ipairs(lanes) do ready = ready + call('LLEN', READY .. lane) end
+  each_take(function(take)
+    taken = taken + math.max(call('LLEN', PARCEL .. take) - 1, 0) - call('SCARD', DONE .. take)
+  end)
+  if call('HLEN', HELD) <= ready + taken + told then return end
+  for _, lane in ipairs(lanes) do
+    for at = 0, call('LLEN', READY .. lane), 100 do
+      for _, entry in ipairs(call('LRANGE', READY .. lane, at, at + 99)) do
+        found[match(entry, '^%S+ %S+') or ''] = true
+      end
+    end
+  end
+  each_take(function(take)
+    local _, entries = open_jobs(take)
+    for _, entry in pairs(entries) do found[match(entry, '^%S+ %S+') or ''] = true end
+  end)
+  local held, lost = call('HGETALL', HELD), {}
+  for at = 1, #held, 2 do
+    if not found[held[at] .. ' ' .. sent_under(held[at + 1])] then lost[#lost + 1] = held[at] end
+  end
+  insist()
+  spread('HDEL', HELD, lost)
+  call('SET', DIRTY, 1)
+  call('HSET', TALLY, 'ready', ready, 'taken', taken, 'told', told)
+end
+
 if what == 'open' then
   local owner = call('GET', P .. ':owner')
+  if owner == ARGV[2] then audit() end
   if owner then return { owner == ARGV[2] and 'known' or 'owner', owner } end
   call('SET', P .. ':owner', ARGV[2])
   return { 'new', ARGV[2] }

@@ -36,6 +36,8 @@ local function replace(first, n, before)
   return held, entries
 end
 
+-- Nothing is held, and still something waits: Redis has thrown away what it was.
+local lost = call('EXISTS', HELD) == 0 and call('EXISTS', LANES) == 1
 local at, pushed = 3, 0
 while at <= #ARGV do
   local lane, n = ARGV[at], tonumber(ARGV[at + 1])
@@ -55,6 +57,7 @@ while at <= #ARGV do
   call('SADD', LANES, lane)
   at = first + 4 * n
 end
+if lost then call('SET', DIRTY, 1) end
 if pushed > 0 then
   count('ready', pushed)
   call('INCRBY', P .. ':pushed', pushed)

@@ -35,6 +35,7 @@ end
 
 if what == 'beat' then
   call('PEXPIRE', alive, lease)
+  call('SADD', WORKERS, worker)
   local holds = {}
   for n = 3, #ARGV do holds[ARGV[n]] = true end
   local released = release(holds)
