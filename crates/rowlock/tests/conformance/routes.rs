@@ -206,6 +206,7 @@ pub async fn a_route_is_never_given_up(world: World) {
     }
     assert!(routes.forget_route(&holder).await.unwrap());
     assert!(!routes.forget_route(&holder).await.unwrap());
+    site.stage(job("mail")).await;
     let gone = site.engine().claim(by("sink", 1)).await;
     assert!(matches!(gone, Err(Error::LeaseLost)), "{gone:?}");
 }
