@@ -99,6 +99,20 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{login}{place}{settings}")
 }
 
+/// The URL of a sink without its login, and of its settings only the prefix.
+pub fn sink(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", ""));
+    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
+    if scheme.is_empty() || settings.contains('@') {
+        // Where a password ends can't be told.
+        return format!("{scheme}://...");
+    }
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let prefix = settings.split('&').find(|each| each.starts_with("prefix="));
+    let prefix = prefix.map(|prefix| format!("?{prefix}")).unwrap_or_default();
+    show::text(&format!("{scheme}://{place}{prefix}"))
+}
+
 /// As a shell needs it.
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@".contains(c);
@@ -132,6 +146,23 @@ mod tests {
             ),
         ] {
             assert_eq!(without_password(url), shown);
+        }
+    }
+
+    #[test]
+    fn a_sink_is_shown_without_its_login() {
+        for (url, shown) in [
+            ("redis://cache:6379/0", "redis://cache:6379/0"),
+            ("redis://:s3cret@cache/0", "redis://cache/0"),
+            ("redis://ada:s3@cret@cache/0", "redis://cache/0"),
+            (
+                "sidekiq+redis://ada:s3cret@cache/0?password=cret&prefix=shop",
+                "sidekiq+redis://cache/0?prefix=shop",
+            ),
+            ("redis://:s3?cret@cache/0", "redis://..."),
+            ("redis:s3cret@cache", "://..."),
+        ] {
+            assert_eq!(sink(url), shown);
         }
     }
 
