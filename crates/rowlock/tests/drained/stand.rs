@@ -29,7 +29,10 @@ impl Stand {
         let world = World::real(home);
         Self {
             site: world.open_with(Clock::system()),
-            sink: Route::to(redis.url()).unwrap().sink().unwrap(),
+            sink: Route::to(redis.url())
+                .unwrap()
+                .sink(&Clock::system())
+                .unwrap(),
             home: world.home,
             redis,
             runtime: tokio::runtime::Runtime::new().unwrap(),
@@ -46,14 +49,16 @@ impl Stand {
         self.drain_with(&[], lease_ms, kinds)
     }
 
-    pub fn drain_with(
-        &self,
-        environment: &[(&str, &str)],
-        lease_ms: u32,
-        kinds: &str,
-    ) -> Process {
+    pub fn drain_with(&self, environment: &[(&str, &str)], lease_ms: u32, kinds: &str) -> Process {
         let (lease, log) = (lease_ms.to_string(), self.log().display().to_string());
-        let role = ["drain", &self.home.url(), &self.redis.url(), &lease, kinds, &log];
+        let role = [
+            "drain",
+            &self.home.url(),
+            &self.redis.url(),
+            &lease,
+            kinds,
+            &log,
+        ];
         started(&role, environment)
     }
 
@@ -110,7 +115,11 @@ impl Stand {
         let found = self.ask(Clock::system().timeout(patience, looking));
         found.unwrap_or_else(|| {
             let counts = self.ask(operate.stats()).unwrap().total;
-            panic!("it doesn't happen: {counts:?}, {:?}, {:?}", self.fill(), self.routes())
+            panic!(
+                "it doesn't happen: {counts:?}, {:?}, {:?}",
+                self.fill(),
+                self.routes()
+            )
         })
     }
 
