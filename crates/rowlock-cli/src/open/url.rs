@@ -109,7 +109,9 @@ pub fn sink(url: &str) -> String {
     }
     let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
     let prefix = settings.split('&').find(|each| each.starts_with("prefix="));
-    let prefix = prefix.map(|prefix| format!("?{prefix}")).unwrap_or_default();
+    let prefix = prefix
+        .map(|prefix| format!("?{prefix}"))
+        .unwrap_or_default();
     show::text(&format!("{scheme}://{place}{prefix}"))
 }
 
