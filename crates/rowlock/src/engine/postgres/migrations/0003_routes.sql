@@ -1,5 +1,5 @@
 -- operators: safe while workers run
--- purpose: routes of queues, and a number that tells this store from others
+-- purpose: routes of queues, what they hold by its number, and a number that tells this store from others
 
 -- A job goes by its kind's route; if that is direct, by its queue's.
 ALTER TABLE rowlock.queue ADD COLUMN route text NOT NULL DEFAULT 'direct';
@@ -10,3 +10,10 @@ CREATE TABLE rowlock.store (
     id  bigint NOT NULL
 );
 INSERT INTO rowlock.store (id) SELECT ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint;
+
+-- What a route holds is read page by page.
+DROP INDEX rowlock.aside_worker;
+CREATE INDEX aside_worker ON rowlock.aside (worker, id) WHERE worker IS NOT NULL;
+
+-- They take a route now. Whoever names none, as older workers do, means those that go by none.
+DROP FUNCTION IF EXISTS rowlock.claim, rowlock.claim_suspect;
