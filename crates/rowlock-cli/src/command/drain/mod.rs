@@ -37,7 +37,7 @@ pub async fn check(setup: &Setup, rowlock: &Rowlock, routes: &[Route]) -> Result
         let underivable = |kind: &Name| !derived.contains(kind);
         let lossless = route.reports_back() || route.lossy;
         let refused = match route.kinds.iter().find(|kind| underivable(kind)) {
-            Some(kind) if !lossless => Err(Error::invalid(format!(
+            Some(kind) if !lossless => Err(Error::Invalid(format!(
                 "route {}: a {kind} may be lost: accept it with lossy = true",
                 route.name
             ))),
