@@ -258,3 +258,40 @@ fn sent(
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::engine::sqlite::{Address, migrate_up};
+
+    #[test]
+    fn what_a_drain_asks_is_found_by_an_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", dir.path().join("x.db").display());
+        let address = Address::parse(&url).unwrap();
+        migrate_up(&address, &Clock::system()).unwrap();
+        let connection = Connection::open(&address.path).unwrap();
+        for (sql, values) in [
+            (sql!("claim"), 8),
+            (sql!("claim_kinds"), 2),
+            (sql!("route_unsent"), 6),
+            (sql!("route_cancelling"), 1),
+            (sql!("route_stopped"), 3),
+            (sql!("route_sent"), 3),
+            (sql!("route_holders"), 0),
+            (sql!("route_state"), 1),
+            (sql!("route_forget"), 1),
+        ] {
+            let explain = format!("EXPLAIN QUERY PLAN {}", sql.text());
+            let mut steps = connection.prepare(&explain).unwrap();
+            let values = vec![None::<i64>; values];
+            let steps = steps
+                .query_map(rusqlite::params_from_iter(values), |row| row.get(3))
+                .unwrap();
+            let steps: Vec<String> = steps.map(Result::unwrap).collect();
+            let walks = |step: &&String| step.starts_with("SCAN rowlock_job");
+            assert_eq!(steps.iter().find(walks), None, "{}: {steps:?}", sql.name);
+        }
+    }
+}
