@@ -168,11 +168,7 @@ impl Rerouted {
         declared: (&[Name], &[Name]),
         stored: (&BTreeMap<Name, String>, &BTreeMap<Name, String>),
     ) -> Result<Self> {
-        if route.as_str() == DIRECT {
-            return Err(Error::invalid(
-                "a route can't be named direct: that is what goes by none",
-            ));
-        }
+        is_a_route(route)?;
         let (new_kinds, kinds) = split(route, declared.0, stored.0);
         let (new_queues, queues) = split(route, declared.1, stored.1);
         let (mut before, mut after) = (Map::new(), Map::new());
@@ -196,6 +192,16 @@ impl Rerouted {
             applied,
         })
     }
+}
+
+/// Refuses the name that stands for no route.
+pub(crate) fn is_a_route(route: &Name) -> Result<()> {
+    if route.as_str() == DIRECT {
+        return Err(Error::invalid(
+            "a route can't be named direct: that is what goes by none",
+        ));
+    }
+    Ok(())
 }
 
 /// The names without a row, and those whose row changes.

@@ -13,6 +13,7 @@ use super::row::{self, Summary};
 use super::{Postgres, lock};
 use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder};
 use crate::clock;
+use crate::engine::routes::DIRECT;
 use crate::error::Result;
 use crate::job::Name;
 

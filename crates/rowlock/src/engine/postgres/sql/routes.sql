@@ -54,7 +54,7 @@ named AS (
 SELECT r.route,
        ARRAY (SELECT n.kind FROM named AS n WHERE n.route = r.route AND n.kind IS NOT NULL ORDER BY 1),
        ARRAY (SELECT n.queue FROM named AS n WHERE n.route = r.route AND n.queue IS NOT NULL ORDER BY 1),
-       least(u.n, $1)::bigint, (extract(epoch FROM clock.now - u.oldest) * 1000)::bigint, coalesce(s.n, 0),
+       least(coalesce(u.n, 0), $1)::bigint, (extract(epoch FROM clock.now - u.oldest) * 1000)::bigint, coalesce(s.n, 0),
        h.seen_at, coalesce(h.seen_at + h.lease_ms * interval '1 ms' > clock.now, false)
 FROM clock
 CROSS JOIN (SELECT n.route FROM named AS n
