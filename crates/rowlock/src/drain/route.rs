@@ -111,9 +111,6 @@ impl Route {
     pub fn check(&self, derivable: impl Fn(&Name) -> bool) -> Result<()> {
         let name = &self.name;
         let refuse = |why: String| Err(Error::invalid(format!("route {name}: {why}")));
-        if self.kinds.is_empty() && self.queues.is_empty() {
-            return refuse("nothing goes by it: name at least one kind or queue".to_owned());
-        }
         for (what, set, most) in [
             ("ahead", self.ahead, Self::MOST_AHEAD),
             ("batch", self.batch, Self::MOST_BATCH),

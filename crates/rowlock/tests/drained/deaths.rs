@@ -22,7 +22,10 @@ pub fn a_drain_killed_with_ten_thousand_jobs_in_redis_sends_none_of_them_again(s
     stand.all_done_at_once(&ids);
     let lines = dismiss(second);
     dismiss(worker);
-    assert!(lines.contains(&"sent 0 settled 10000 lost 0".to_owned()), "{lines:#?}");
+    assert!(
+        lines.contains(&"sent 0 settled 10000 lost 0".to_owned()),
+        "{lines:#?}"
+    );
     assert_eq!(stand.fill().unwrap().pushed, 10_000, "sent once each");
     assert!(stand.begun().values().all(|times| *times == 1));
     stand.judge();
@@ -93,7 +96,12 @@ pub fn a_poison_job_of_redis_pays_for_itself(stand: &Stand) {
     }
     let found = stand.ask(stand.site.job(poison));
     assert_eq!(found.attempt, 2);
-    assert!(found.errors.iter().all(|error| error.kind == ErrorKind::Lease));
+    assert!(
+        found
+            .errors
+            .iter()
+            .all(|error| error.kind == ErrorKind::Lease)
+    );
     let worker = stand.worker(1_000, 4, "quick");
     stand.until(|counts| counts.completed == 50);
     stand.all_done_at_once(&neighbours);

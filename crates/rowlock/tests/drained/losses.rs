@@ -34,7 +34,9 @@ pub fn a_restart_without_a_memory_loses_no_job(stand: &Stand) {
 
 pub fn a_full_redis_is_waited_for(stand: &Stand) {
     let full = stand.redis.command(&["INFO", "memory"]);
-    let used = full.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    let used = full
+        .lines()
+        .find_map(|line| line.strip_prefix("used_memory:"));
     let used: u64 = used.unwrap().trim().parse().unwrap();
     let limit = (used + 500_000).to_string();
     stand.redis.command(&["CONFIG", "SET", "maxmemory", &limit]);
@@ -57,11 +59,15 @@ pub fn a_full_redis_is_waited_for(stand: &Stand) {
 pub fn an_evicting_redis_loses_no_job(stand: &Stand) {
     in_the_middle(stand, 3_000, || {
         // Whichever keys it takes: everything hangs on a few.
-        stand.redis.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]);
+        stand
+            .redis
+            .command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]);
         stand.redis.command(&["CONFIG", "SET", "maxmemory", "1"]);
         rowlock_testbed::until("it evicts", || {
             let stats = stand.redis.command(&["INFO", "stats"]);
-            let evicted = stats.lines().find_map(|line| line.strip_prefix("evicted_keys:"))?;
+            let evicted = stats
+                .lines()
+                .find_map(|line| line.strip_prefix("evicted_keys:"))?;
             (evicted.trim().parse::<u64>().ok()? > 3).then_some(())
         });
         stand.redis.command(&["CONFIG", "SET", "maxmemory", "0"]);

@@ -30,13 +30,19 @@ pub fn a_route_that_ends_strands_no_job(stand: &Stand) {
     // From here on it goes directly; what was sent comes back by the route.
     let route = Name::new("redis").unwrap();
     let routes = stand.site.rowlock.routes();
-    stand.ask(routes.declare_route(&route, &[], &[], true)).unwrap();
+    stand
+        .ask(routes.declare_route(&route, &[], &[], true))
+        .unwrap();
     stand.stage("quick", 1_000);
     assert_eq!(stand.fill().unwrap().pushed, 1_000);
     let url = stand.home.url();
     let direct = crate::drained::stand::started(&["work", &url, "5000", "4", "quick"], &[]);
     stand.until(|counts| counts.completed == 1_000);
-    assert_eq!(stand.fill().unwrap().ready, 1_000, "they wait for workers of Redis");
+    assert_eq!(
+        stand.fill().unwrap().ready,
+        1_000,
+        "they wait for workers of Redis"
+    );
     let worker = stand.worker(LEASE_MS, 4, "quick");
     stand.until(|counts| counts.completed == 2_000);
     dismiss(direct);
@@ -56,7 +62,10 @@ pub fn what_commits_late_is_sent_all_the_same() {
     rolled_back.begin();
     let never = rolled_back.stage(&job("quick")).unwrap().id.unwrap();
     let second = stand.stage("quick", 100);
-    assert!(first < second[0] && never < second[0], "it has the lower id");
+    assert!(
+        first < second[0] && never < second[0],
+        "it has the lower id"
+    );
     stand.until(|counts| counts.completed == 100);
     rolled_back.rollback();
     late.commit();

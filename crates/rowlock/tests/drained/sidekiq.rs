@@ -49,7 +49,10 @@ pub fn a_sidekiq_runs_every_committed_job_while_its_drain_dies(stand: &Stand) {
     let mut by_jid: BTreeMap<&str, &str> = BTreeMap::new();
     for run in &ran {
         let before = by_jid.insert(&run.jid, &run.args);
-        assert!(before.is_none_or(|args| args == run.args), "one jid, two jobs");
+        assert!(
+            before.is_none_or(|args| args == run.args),
+            "one jid, two jobs"
+        );
     }
     let mut expected: Vec<String> = (0..1_000)
         .map(|number| json!([number, format!("job \u{2713} {number}")]).to_string())

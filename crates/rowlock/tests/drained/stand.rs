@@ -46,14 +46,16 @@ impl Stand {
         self.drain_with(&[], lease_ms, kinds)
     }
 
-    pub fn drain_with(
-        &self,
-        environment: &[(&str, &str)],
-        lease_ms: u32,
-        kinds: &str,
-    ) -> Process {
+    pub fn drain_with(&self, environment: &[(&str, &str)], lease_ms: u32, kinds: &str) -> Process {
         let (lease, log) = (lease_ms.to_string(), self.log().display().to_string());
-        let role = ["drain", &self.home.url(), &self.redis.url(), &lease, kinds, &log];
+        let role = [
+            "drain",
+            &self.home.url(),
+            &self.redis.url(),
+            &lease,
+            kinds,
+            &log,
+        ];
         started(&role, environment)
     }
 
@@ -110,7 +112,11 @@ impl Stand {
         let found = self.ask(Clock::system().timeout(patience, looking));
         found.unwrap_or_else(|| {
             let counts = self.ask(operate.stats()).unwrap().total;
-            panic!("it doesn't happen: {counts:?}, {:?}, {:?}", self.fill(), self.routes())
+            panic!(
+                "it doesn't happen: {counts:?}, {:?}, {:?}",
+                self.fill(),
+                self.routes()
+            )
         })
     }
 

@@ -17,7 +17,9 @@ pub async fn drain(url: &str, sink: &str, lease: &str, kinds: &str, ran: Option<
         if !route.reports_back() {
             let job = SidekiqJob {
                 class: "Noted".to_owned(),
-                args: ["number", "words"].map(|field| Name::new(field).unwrap()).to_vec(),
+                args: ["number", "words"]
+                    .map(|field| Name::new(field).unwrap())
+                    .to_vec(),
             };
             route.sidekiq.insert(name, job);
         }

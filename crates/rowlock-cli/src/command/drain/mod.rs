@@ -34,16 +34,7 @@ pub async fn check(setup: &Setup, rowlock: &Rowlock, routes: &[Route]) -> Result
     }
     let derived = derived(setup, rowlock).await?;
     for route in routes {
-        let underivable = |kind: &Name| !derived.contains(kind);
-        let lossless = route.reports_back() || route.lossy;
-        let refused = match route.kinds.iter().find(|kind| underivable(kind)) {
-            Some(kind) if !lossless => Err(Error::Invalid(format!(
-                "route {}: a {kind} may be lost: accept it with lossy = true",
-                route.name
-            ))),
-            _ => Ok(()),
-        };
-        match refused {
+        match route.check(|kind| derived.contains(kind)) {
             Err(Error::Invalid(why)) => {
                 return Err(exit::with(
                     exit::USAGE,

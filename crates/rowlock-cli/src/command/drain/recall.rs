@@ -29,9 +29,9 @@ pub async fn run(setup: &Setup, name: &Name, yes: bool, json: bool) -> Result<u8
     let routes = rowlock.routes();
     routes.declare_route(name, &[], &[], true).await?;
     let back = give_back(&rowlock, name, declared.as_ref()).await?;
-    let forgotten = routes.forget_route(&holder(name)).await?;
+    routes.forget_route(&holder(name)).await?;
     match json {
-        true => out::json(&json!({ "route": name, "returned": back, "forgotten": forgotten }))?,
+        true => out::json(&json!({ "route": name, "returned": back }))?,
         false => out::line(&format!(
             "recalled {name}: {} again, {} went back",
             directly(&row),
@@ -41,11 +41,8 @@ pub async fn run(setup: &Setup, name: &Name, yes: bool, json: bool) -> Result<u8
     if back > 0 {
         out::warn("jobs that were running just now may run again: their answers are refused");
     }
-    if !forgotten {
-        out::warn(&format!(
-            "a drain still sends by {name}: stop it, then {} again",
-            setup.command(&format!("drain recall {name}"))
-        ));
+    if row.drained {
+        out::warn("a drain of it still runs: stop it");
     }
     if declared.is_some() {
         out::warn(&format!(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use rowlock::Clock;
+use rowlock::drain::sinks::redis::Redis;
 use rowlock::engine::Dispatch;
 use rowlock::job::Kind;
 use rowlock::run::{Options, Runner, Tally};
@@ -22,7 +23,7 @@ pub async fn run(
     quiet: bool,
 ) -> Result<Tally> {
     let clock = Clock::system();
-    let dispatcher = open_dispatcher(url, &clock)?;
+    let dispatcher = open(url, &clock)?;
     if !setup.config.pairs()?.is_empty() || !setup.config.crons()?.is_empty() {
         out::note(
             "the pairs and crons of the configuration are led by a drain or a worker with a database, \
@@ -43,7 +44,17 @@ pub async fn run(
 }
 
 /// The sink, as a worker sees it; nothing is connected yet.
-fn open_dispatcher(url: &str, _clock: &Clock) -> Result<Arc<dyn Dispatch>> {
-    let _ = url;
-    Err(exit::with(exit::USAGE, "not yet"))
+fn open(url: &str, clock: &Clock) -> Result<Arc<dyn Dispatch>> {
+    match url.split_once(':') {
+        Some(("redis", _)) => Ok(Arc::new(Redis::open(url, clock.clone())?)),
+        Some(("sidekiq+redis", _)) => Err(exit::with(
+            exit::USAGE,
+            "what goes to Sidekiq is run by Sidekiq: --from is for redis://...",
+        )),
+        // It may have a password in it, so it isn't repeated.
+        _ => Err(exit::with(
+            exit::USAGE,
+            "--from: write redis://HOST:PORT/DB, as in the [[drain]] that fills it",
+        )),
+    }
 }
