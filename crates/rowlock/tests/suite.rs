@@ -17,6 +17,7 @@ mod lease_protocol;
 mod model;
 mod mutants;
 mod postgres;
+mod redis;
 mod rival;
 mod sqlite;
 mod tidy;
@@ -46,6 +47,7 @@ fn cases() -> Vec<Trial> {
     trials.extend(lease_protocol::trials());
     trials.extend(model::trials());
     trials.extend(postgres::trials());
+    trials.extend(redis::trials());
     trials.extend(sqlite::trials());
     trials.extend(tidy::trials());
     trials

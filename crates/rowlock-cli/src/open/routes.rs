@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use anyhow::Result;
 use rowlock::Name;
 use rowlock::drain::Route;
+use rowlock::drain::sinks::redis::Address;
 
 use super::Setup;
 use crate::exit;
@@ -20,6 +21,9 @@ impl Setup {
                 route.to = replaced(route, url)
                     .map_err(|why| exit::with(exit::USAGE, format!("{name}: {why}")))?;
             }
+            // Before anything is written that can't be drained.
+            Address::parse(&route.to)
+                .map_err(|why| exit::with(exit::USAGE, format!("route {}: {why}", route.name)))?;
         }
         Ok(routes)
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use rowlock::drain::sinks::redis;
 use rowlock::engine::{postgres, sqlite};
 
 use crate::{exit, show};
@@ -99,18 +100,17 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{login}{place}{settings}")
 }
 
-/// The URL of a sink without its login, and of its settings only the prefix.
+/// The URL of a sink without its login.
 pub fn sink(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", ""));
-    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
-    if scheme.is_empty() || settings.contains('@') {
+    let scheme = match url.starts_with("sidekiq+") {
+        true => "sidekiq+",
+        false => "",
+    };
+    match redis::Address::parse(url) {
+        Ok(address) => format!("{scheme}{address}"),
         // Where a password ends can't be told.
-        return format!("{scheme}://...");
+        Err(_) => format!("{scheme}redis://..."),
     }
-    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-    let prefix = settings.split('&').find(|each| each.starts_with("prefix="));
-    let prefix = prefix.map(|prefix| format!("?{prefix}")).unwrap_or_default();
-    show::text(&format!("{scheme}://{place}{prefix}"))
 }
 
 /// As a shell needs it.
@@ -152,15 +152,13 @@ mod tests {
     #[test]
     fn a_sink_is_shown_without_its_login() {
         for (url, shown) in [
-            ("redis://cache:6379/0", "redis://cache:6379/0"),
-            ("redis://:s3cret@cache/0", "redis://cache/0"),
-            ("redis://ada:s3@cret@cache/0", "redis://cache/0"),
+            ("redis://:s3cret@cache/0", "redis://cache:6379/0"),
             (
-                "sidekiq+redis://ada:s3cret@cache/0?password=cret&prefix=shop",
-                "sidekiq+redis://cache/0?prefix=shop",
+                "sidekiq+redis://ada:s3cret@cache:7000/1?prefix=shop",
+                "sidekiq+redis://cache:7000/1?prefix=shop",
             ),
             ("redis://:s3?cret@cache/0", "redis://..."),
-            ("redis:s3cret@cache", "://..."),
+            ("redis:s3cret@cache", "redis://..."),
         ] {
             assert_eq!(sink(url), shown);
         }

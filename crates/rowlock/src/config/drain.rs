@@ -10,10 +10,6 @@ use crate::job::Name;
 
 /// What the tables call the way without a drain.
 const DIRECT: &str = "direct";
-/// The most jobs in one claim and one push.
-const MOST_BATCH: usize = 10_000;
-/// The most jobs that wait in a sink.
-const MOST_AHEAD: usize = 10_000_000;
 
 /// `[[drain]]`
 #[derive(Clone, Deserialize)]
@@ -69,7 +65,9 @@ impl DrainSection {
             route.sidekiq.insert(kind.clone(), job);
         }
         self.check(&route)
-            .map_err(|why| Error::invalid(format!("drain {}: {why}", route.name)))?;
+            .map_err(|why| Error::invalid(format!("route {}: {why}", route.name)))?;
+        // Whether a pair derives its kinds again can't be seen here.
+        route.check(|_| true)?;
         Ok(route)
     }
 
@@ -85,34 +83,10 @@ impl DrainSection {
                 "{DIRECT} is the way without a drain: give it another name"
             ));
         }
-        for (what, number, most) in [
-            ("ahead", route.ahead, MOST_AHEAD),
-            ("batch", route.batch, MOST_BATCH),
-        ] {
-            if !(1..=most).contains(&number) {
-                return Err(format!("{what} is {number}: use 1 to {most}"));
-            }
-        }
-        if route.reports_back() && !route.sidekiq.is_empty() {
-            return Err(
-                "[drain.sidekiq.KIND] is for to = \"sidekiq+redis://...\": take it out".to_owned(),
-            );
-        }
         if route.reports_back() && route.lossy {
             return Err("lossy is for a sink that can't report back: take it out".to_owned());
         }
-        for (kind, job) in &route.sidekiq {
-            if job.class.trim().is_empty() {
-                return Err(format!("[drain.sidekiq.{kind}]: class is empty"));
-            }
-        }
-        let without = |kind: &&Name| !route.sidekiq.contains_key(*kind);
-        match route.kinds.iter().find(without) {
-            Some(kind) if !route.reports_back() => Err(format!(
-                "Sidekiq must know what runs {kind}: write class = \"...\" into [drain.sidekiq.{kind}]"
-            )),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 

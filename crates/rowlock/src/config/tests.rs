@@ -149,15 +149,15 @@ fn a_drain_that_breaks_a_rule_is_named_with_the_remedy() {
             "\"nats\" is not a sink",
         ),
         (format!("{to}ahed = 5"), "did you mean `ahead`?"),
-        (format!("{to}ahead = 0"), "drain redis: ahead is 0"),
-        (format!("{to}batch = 10001"), "use 1 to 10000"),
+        (format!("{to}ahead = 0"), "route redis: ahead = 0"),
+        (format!("{to}batch = 10001"), "from 1 to 10000"),
         (format!("{to}lossy = true"), "lossy is for a sink"),
         (format!("{to}name = \"direct\""), "give it another name"),
         (
             format!("{to}[drain.sidekiq.a]\nclass = \"A\""),
             "take it out",
         ),
-        (ruby.to_owned(), "[drain.sidekiq.a]"),
+        (ruby.to_owned(), "a has no Sidekiq class"),
         (
             format!("{ruby}[drain.sidekiq.a]\nclas = \"A\""),
             "did you mean `class`?",

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowlock::clock::Clock;
 use rowlock::Rowlock;
+use rowlock::clock::Clock;
 use rowlock_testbed::Redis;
 
 use super::way::{Shared, Way};

@@ -77,7 +77,8 @@ pub fn a_drain_that_dies_before_or_after_it_has_sent_sends_each_job_once(stand: 
     let sent = || stand.redis.command(&["LLEN", "queue:default"]);
     for (point, jobs) in [("drain.sending", "100"), ("drain.sent", "200")] {
         let payload = json!({ "words": "", "number": 1 });
-        let noted = (0..100).map(|_| job("noted").payload(Payload::parse(&payload.to_string()).unwrap()));
+        let noted =
+            (0..100).map(|_| job("noted").payload(Payload::parse(&payload.to_string()).unwrap()));
         stand
             .ask(stand.site.rowlock.enqueue_many(noted.collect()))
             .unwrap();

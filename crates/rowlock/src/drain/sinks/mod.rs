@@ -2,27 +2,30 @@
 
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "redis")]
+mod sidekiq;
 
 use std::sync::Arc;
 
 use super::{Route, Sink};
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The sink of a route; nothing is connected yet.
 #[cfg(feature = "redis")]
 pub(super) fn open(route: &Route, clock: &Clock) -> Result<Arc<dyn Sink>> {
-    match route.reports_back() {
-        true => Ok(Arc::new(redis::RedisSink::new(&route.to, clock.clone())?)),
-        false => Err(Error::invalid("draining to Sidekiq is not there yet")),
+    if route.reports_back() {
+        let sink = redis::RedisSink::new(&route.to, clock.clone())?;
+        return Ok(Arc::new(sink));
     }
+    Ok(Arc::new(sidekiq::Sidekiq::new(route)?))
 }
 
 /// The sink of a route; nothing is connected yet.
 #[cfg(not(feature = "redis"))]
 pub(super) fn open(route: &Route, clock: &Clock) -> Result<Arc<dyn Sink>> {
     let _ = (route, clock);
-    Err(Error::invalid(
+    Err(crate::error::Error::invalid(
         "draining needs the feature `redis` of the crate rowlock",
     ))
 }
