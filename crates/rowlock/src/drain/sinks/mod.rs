@@ -1,20 +1,27 @@
 //! The sinks there are.
 
 #[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(feature = "redis")]
 mod sidekiq;
 
 use std::sync::Arc;
 
 use super::{Route, Sink};
-use crate::error::{Error, Result};
+#[cfg(feature = "redis")]
+use crate::clock::Clock;
+#[cfg(not(feature = "redis"))]
+use crate::error::Error;
+use crate::error::Result;
 
 /// The sink of a route; nothing is connected yet.
 #[cfg(feature = "redis")]
 pub(super) fn open(route: &Route) -> Result<Arc<dyn Sink>> {
-    if route.reports_back() {
-        return Err(Error::invalid("not yet"));
+    let clock = Clock::system();
+    match route.reports_back() {
+        true => Ok(Arc::new(redis::RedisSink::new(&route.to, clock)?)),
+        false => Ok(Arc::new(sidekiq::Sidekiq::new(route, clock)?)),
     }
-    Ok(Arc::new(sidekiq::Sidekiq::new(route)?))
 }
 
 /// The sink of a route; nothing is connected yet.
