@@ -59,7 +59,7 @@ impl Line {
             holder: route.holder(),
             engine: rowlock.engine(),
             routes: rowlock.routes(),
-            sink: route.sink()?,
+            sink: route.sink(rowlock.clock())?,
             clock: rowlock.clock().clone(),
             questions: None,
             answers: None,

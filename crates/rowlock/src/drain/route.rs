@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Sink;
 use crate::claim::WorkerId;
+use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::job::Name;
 
@@ -179,8 +180,8 @@ impl Route {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a URL that can't be read, or a sink that this build lacks.
-    pub fn sink(&self) -> Result<Arc<dyn Sink>> {
-        super::sinks::open(self)
+    pub fn sink(&self, clock: &Clock) -> Result<Arc<dyn Sink>> {
+        super::sinks::open(self, clock)
     }
 }
 

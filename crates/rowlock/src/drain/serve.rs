@@ -17,6 +17,9 @@ use crate::run::task::Tasks;
 const PUMPS: usize = 2;
 /// How often a full sink is looked at.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
+/// How long it is one process' turn to collect, and when others ask again.
+const TURN: Duration = Duration::from_secs(3);
+const OTHERS_TURN: Duration = Duration::from_millis(300);
 /// How long a collector waits for a first verdict.
 const COLLECT_WAIT: Duration = Duration::from_secs(1);
 /// The waits between tries while something is away.
@@ -132,13 +135,25 @@ impl Serving {
         let mut wait = SHORTEST;
         while self.until_up().await {
             let line = Arc::clone(&self.line);
+            let collected = async {
+                match line.sink.is_my_turn(TURN).await {
+                    Ok(true) => line.collect(COLLECT_WAIT).await.map(Some),
+                    Ok(false) => Ok(None),
+                    Err(why) => Err(line.down(why)),
+                }
+            };
             let collected = tokio::select! {
                 biased;
                 () = self.stop.asked() => return,
-                collected = line.collect(COLLECT_WAIT) => collected,
+                collected = collected => collected,
             };
             match collected {
-                Ok((accepted, _)) => {
+                Ok(None) => {
+                    if self.pause(OTHERS_TURN).await {
+                        return;
+                    }
+                }
+                Ok(Some((accepted, _))) => {
                     wait = SHORTEST;
                     add(&self.tally.settled, accepted);
                 }

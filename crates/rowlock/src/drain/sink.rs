@@ -33,6 +33,10 @@ pub trait Sink: Send + Sync + 'static {
     /// Jobs whose worker died with them; a suspect is one that had begun.
     async fn bereft(&self, most: usize) -> Result<Vec<SentJob>>;
 
+    /// Whether this process should fetch [`reports`](Self::reports) for the next `lease`: it saves
+    /// others the work, and nothing depends on it.
+    async fn is_my_turn(&self, lease: Duration) -> Result<bool>;
+
     /// What its workers have said, oldest first; waits up to `wait` for the first one. The same reports
     /// come again until they are forgotten.
     async fn reports(&self, most: usize, wait: Duration) -> Result<Vec<Report>>;

@@ -1,16 +1,15 @@
 //! A store whose jobs go to their workers through Redis.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowlock::Rowlock;
 use rowlock::clock::Clock;
-use rowlock::{Name, Rowlock};
 use rowlock_testbed::Redis;
 
-use super::way::Way;
+use super::way::{Shared, Way};
 use crate::conformance::world::{Client, Detour, Home};
 
 /// One for all cases of this process; each has a prefix of its own.
@@ -23,7 +22,7 @@ pub fn server() -> &'static Redis {
 pub struct Through {
     inner: Arc<dyn Home>,
     prefix: String,
-    kinds: Arc<Mutex<BTreeSet<Name>>>,
+    shared: Arc<Shared>,
     now: Mutex<Option<Timestamp>>,
 }
 
@@ -34,7 +33,7 @@ impl Through {
         Self {
             inner,
             prefix: format!("case{number}"),
-            kinds: Arc::default(),
+            shared: Arc::default(),
             now: Mutex::default(),
         }
     }
@@ -93,7 +92,7 @@ impl Home for Through {
 
     fn detour(&self, rowlock: &Rowlock) -> Option<Arc<dyn Detour>> {
         let url = format!("{}?prefix={}", server().url(), self.prefix);
-        let way = Way::new(rowlock, &url, Arc::clone(&self.kinds));
+        let way = Way::new(rowlock, &url, Arc::clone(&self.shared));
         Some(Arc::new(way))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rowlock::Payload;
 use rowlock_testbed::Sidekiq;
 use serde_json::json;
 
@@ -18,7 +19,7 @@ pub fn a_sidekiq_runs_every_committed_job_while_its_drain_dies(stand: &Stand) {
     };
     let noted = |number: usize| {
         let payload = json!({ "words": format!("job \u{2713} {number}"), "number": number });
-        job("noted").payload(&payload).unwrap()
+        job("noted").payload(Payload::parse(&payload.to_string()).unwrap())
     };
     let mut client = stand.home.client();
     let mut number = 0;
@@ -76,7 +77,8 @@ pub fn a_drain_that_dies_before_or_after_it_has_sent_sends_each_job_once(stand: 
     let sent = || stand.redis.command(&["LLEN", "queue:default"]);
     for (point, jobs) in [("drain.sending", "100"), ("drain.sent", "200")] {
         let payload = json!({ "words": "", "number": 1 });
-        let noted = (0..100).map(|_| job("noted").payload(&payload).unwrap());
+        let noted =
+            (0..100).map(|_| job("noted").payload(Payload::parse(&payload.to_string()).unwrap()));
         stand
             .ask(stand.site.rowlock.enqueue_many(noted.collect()))
             .unwrap();

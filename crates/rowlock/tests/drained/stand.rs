@@ -29,7 +29,10 @@ impl Stand {
         let world = World::real(home);
         Self {
             site: world.open_with(Clock::system()),
-            sink: Route::to(redis.url()).unwrap().sink().unwrap(),
+            sink: Route::to(redis.url())
+                .unwrap()
+                .sink(&Clock::system())
+                .unwrap(),
             home: world.home,
             redis,
             runtime: tokio::runtime::Runtime::new().unwrap(),

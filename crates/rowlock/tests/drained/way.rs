@@ -21,12 +21,19 @@ pub struct Way {
     redis: Redis,
     route: Route,
     routes: Arc<dyn Routes>,
+    shared: Arc<Shared>,
+}
+
+/// What all ways of a case know.
+#[derive(Default)]
+pub struct Shared {
     /// The kinds that somebody has asked for: they go by the route.
-    kinds: Arc<Mutex<BTreeSet<Name>>>,
+    kinds: Mutex<BTreeSet<Name>>,
+    joined: Mutex<Vec<WorkerId>>,
 }
 
 impl Way {
-    pub fn new(rowlock: &Rowlock, url: &str, kinds: Arc<Mutex<BTreeSet<Name>>>) -> Self {
+    pub fn new(rowlock: &Rowlock, url: &str, shared: Arc<Shared>) -> Self {
         let mut route = Route::to(url).unwrap();
         // In small parts, so that there are several.
         route.batch = 50;
@@ -39,13 +46,13 @@ impl Way {
             redis: Redis::open(url, rowlock.clock().clone()).unwrap(),
             routes: rowlock.routes(),
             route,
-            kinds,
+            shared,
         }
     }
 
     async fn declare(&self, kinds: &[Name]) -> Result<()> {
         let all: Vec<Name> = {
-            let mut known = self.kinds.lock().unwrap();
+            let mut known = self.shared.kinds.lock().unwrap();
             known.extend(kinds.iter().cloned());
             known.iter().cloned().collect()
         };
@@ -67,6 +74,7 @@ impl Dispatch for Way {
     }
 
     async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
+        self.shared.joined.lock().unwrap().push(worker.clone());
         self.redis.join(worker, lease).await
     }
 
@@ -116,12 +124,31 @@ impl Dispatch for Way {
 impl Detour for Way {
     async fn bury(&self) -> Result<(Vec<WorkerId>, usize)> {
         self.line.open().await?;
-        let dead = self.redis.dead().await?;
-        let returned = self.line.bury().await?;
-        Ok((dead, returned))
+        let over = dead(&self.redis.address().keys());
+        let joined = self.shared.joined.lock().unwrap().clone();
+        let is_over = |worker: &WorkerId| over.iter().any(|dead| dead == worker.as_str());
+        let dead = joined.into_iter().filter(is_over).collect();
+        let mut returned = 0;
+        loop {
+            match self.line.bury().await? {
+                0 => return Ok((dead, returned)),
+                some => returned += some,
+            }
+        }
     }
 
     fn holder(&self) -> WorkerId {
         self.route.holder()
     }
+}
+
+/// Workers of Redis whose lease is over.
+fn dead(keys: &str) -> Vec<String> {
+    let server = super::home::server();
+    let known = server.command(&["SMEMBERS", &format!("{keys}:workers")]);
+    let dead = known.lines().filter(|worker| {
+        let alive = server.command(&["EXISTS", &format!("{keys}:worker:{worker}")]);
+        alive.trim() != "1"
+    });
+    dead.map(str::to_owned).collect()
 }

@@ -44,7 +44,7 @@ pub fn act(arguments: &[String]) -> ExitCode {
         ["migrate", url] => home_at(url).migrate(),
         ["prune", url] => runtime.block_on(prune(url)),
         ["lead", url, lease] => runtime.block_on(lead::lead(url, lease)),
-        ["drain", url, sink, lease, kinds, rest @ ..] => {
+        ["drain", url, sink, lease, kinds, ref rest @ ..] => {
             runtime.block_on(drain::drain(url, sink, lease, kinds, rest.first().copied()));
         }
         ["late", url, lease] => runtime.block_on(late::late(url, lease)),

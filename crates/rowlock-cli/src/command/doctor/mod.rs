@@ -85,7 +85,11 @@ const CODES: [(&str, Of, &str); 28] = [
     ("R024", Of::Route, "every sink can be used"),
     ("R025", Of::Route, "every route has a drain"),
     ("R026", Of::Route, "what is due is sent at once"),
-    ("R027", Of::Route, "whatever is sent comes back or is derived again"),
+    (
+        "R027",
+        Of::Route,
+        "whatever is sent comes back or is derived again",
+    ),
     ("R028", Of::Route, "every route is in the configuration"),
 ];
 

@@ -48,7 +48,11 @@ pub fn longest_lag(rows: &[RouteRow]) -> Duration {
 
 fn waiting(row: &RouteRow) -> String {
     let lag = Duration::from_millis(row.lag_ms);
-    let more = if row.unsent >= RouteRow::MOST { "+" } else { "" };
+    let more = if row.unsent >= RouteRow::MOST {
+        "+"
+    } else {
+        ""
+    };
     format!(
         "{}{more} due, for {} by now",
         show::count(row.unsent),
