@@ -281,12 +281,17 @@ async fn a_push_that_redis_refuses_leaves_nothing_behind() {
     line.stage("note", 2).await;
     let jobs = line.claim(2).await;
     // No room; a key of somebody else's; a user who may push but not keep a marker.
-    let hindrances: [(&[&str], &[&str]); 3] = [
+    let hindrances: [(&[&str], &[&str], &str); 3] = [
         (
             &["CONFIG", "SET", "maxmemory", "1"],
             &["CONFIG", "SET", "maxmemory", "0"],
+            "is full",
         ),
-        (&["SET", "queue:default", "text"], &["DEL", "queue:default"]),
+        (
+            &["SET", "queue:default", "text"],
+            &["DEL", "queue:default"],
+            "remove that one",
+        ),
         (
             &[
                 "ACL",
@@ -297,11 +302,13 @@ async fn a_push_that_redis_refuses_leaves_nothing_behind() {
                 "%R~rowlock*",
             ],
             &["ACL", "SETUSER", "default", "allkeys"],
+            "allow the user",
         ),
     ];
-    for (hinder, help) in hindrances {
+    for (hinder, help, remedy) in hindrances {
         line.redis.command(hinder);
-        line.push(&jobs[..1]).await.unwrap_err();
+        let why = line.push(&jobs[..1]).await.unwrap_err().to_string();
+        assert!(why.contains(remedy), "{why}");
         line.redis.command(help);
         line.open().await;
         assert_eq!(line.redis.command(&["LLEN", "queue:default"]), "0");

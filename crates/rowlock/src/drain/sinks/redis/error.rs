@@ -56,6 +56,20 @@ fn sort(code: &str, detail: &str, address: &Address, doing: &str) -> Error {
     let prefix = address.prefix();
     match code {
         "NOAUTH" | "WRONGPASS" => refused(address),
+        "NOPERM" if address.is_sidekiqs() => Error::Unreachable(format!(
+            "Redis at {address} forbids what a drain needs: allow the user of the URL the keys queues, \
+             queue:* and rowlock:sent:* of Sidekiq's namespace, and the commands +@all -@admin ({detail})"
+        )),
+        "MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN" if address.is_sidekiqs() => {
+            Error::Unreachable(format!(
+                "Redis at {address} is a node of a cluster, where Sidekiq can't work: name the Redis \
+                 that Sidekiq uses ({detail})"
+            ))
+        }
+        "WRONGTYPE" if address.is_sidekiqs() => Error::Schema(format!(
+            "a key at {address} is not what Sidekiq keeps there: name Sidekiq's own database and \
+             namespace (/DB?prefix=NAME), or remove that one of queues, queue:* and rowlock:sent:*"
+        )),
         "NOPERM" => Error::Unreachable(format!(
             "Redis at {address} forbids what a drain and its workers need: allow the user of the URL \
              the keys and the channel rowlock:{{{prefix}}}* and the commands +@all -@admin ({detail})"
