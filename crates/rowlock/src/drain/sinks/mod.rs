@@ -18,7 +18,7 @@ pub(super) fn open(route: &Route, clock: &Clock) -> Result<Arc<dyn Sink>> {
         let sink = redis::RedisSink::new(&route.to, clock.clone())?;
         return Ok(Arc::new(sink));
     }
-    Ok(Arc::new(sidekiq::Sidekiq::new(route)?))
+    Ok(Arc::new(sidekiq::Sidekiq::new(route, clock.clone())?))
 }
 
 /// The sink of a route; nothing is connected yet.
