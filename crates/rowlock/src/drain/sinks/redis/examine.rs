@@ -56,9 +56,11 @@ const PAGES: usize = 1_000;
 const NAMED: usize = 5;
 
 /// The keys below the prefix, and those that a name follows.
-const OURS: [(&str, &str); 12] = [
+const OURS: [(&str, &str); 14] = [
     ("asked", "hash"),
     ("body", "hash"),
+    ("collector", "string"),
+    ("evicted", "string"),
     ("held", "hash"),
     ("lanes", "set"),
     ("owner", "string"),
