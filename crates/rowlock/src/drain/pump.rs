@@ -9,7 +9,7 @@ use super::Line;
 use crate::claim::{Claim, ClaimedJob};
 use crate::error::Result;
 use crate::event;
-use crate::job::{ErrorKind, JobError, Token};
+use crate::job::{ErrorKind, JobError, JobId, Token};
 use crate::run::fetch::fetch;
 use crate::settle::{Settlement, Verdict};
 
@@ -133,6 +133,17 @@ impl Line {
             }
         }
         self.settle(&ends).await;
+        let ended = |each: &&Settlement| each.verdict == Verdict::Sent;
+        let gone: Vec<(JobId, Token)> = ends
+            .iter()
+            .filter(ended)
+            .map(|each| (each.id, each.token))
+            .collect();
+        if !gone.is_empty()
+            && let Err(why) = self.sink.forget(&gone).await
+        {
+            tracing::debug!(%why, "a sink remembers for longer that it was sent jobs");
+        }
         let sent = jobs.len() - pushed.refused.len();
         event::drained(&self.route, sent);
         Ok(sent)
