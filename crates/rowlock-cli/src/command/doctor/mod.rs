@@ -38,7 +38,7 @@ enum Of {
 }
 
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-const CODES: [(&str, Of, &str); 28] = [
+const CODES: [(&str, Of, &str); 29] = [
     ("R001", Of::File, "the file is whole"),
     ("R002", Of::All, "the schema is the one this rowlock made"),
     (
@@ -91,6 +91,7 @@ const CODES: [(&str, Of, &str); 28] = [
         "whatever is sent comes back or is derived again",
     ),
     ("R028", Of::Route, "every route is in the configuration"),
+    ("R029", Of::Route, "Redis has room for what is sent"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -227,7 +228,7 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
     }
     let derived = super::drain::derived(setup, rowlock).await?;
     found.extend(routes::look(setup, &rows, &routes, &derived));
-    found.extend(redis::look(setup, rowlock, &routes).await?);
+    found.extend(redis::look(rowlock, &routes).await?);
     let drains = !rows.is_empty() || !routes.is_empty();
     found.extend(drift(setup, &declared, &store.kinds().await?));
     let schedule = rowlock.schedule();

@@ -35,7 +35,7 @@ pub fn look(
     for route in ours {
         let row = rows.iter().find(|row| row.route == route.name);
         found.extend(drift(setup, route, row));
-        found.extend(lossy(route, derived));
+        found.extend(lossy(setup, route, derived));
     }
     found
 }
@@ -99,7 +99,7 @@ fn lag(setup: &Setup, row: &RouteRow) -> Option<Finding> {
 }
 
 /// Only with an explicit word, and so that nobody forgets it.
-fn lossy(route: &Route, derived: &BTreeSet<Name>) -> Option<Finding> {
+fn lossy(setup: &Setup, route: &Route, derived: &BTreeSet<Name>) -> Option<Finding> {
     if route.reports_back() || !route.lossy {
         return None;
     }
@@ -120,7 +120,10 @@ fn lossy(route: &Route, derived: &BTreeSet<Name>) -> Option<Finding> {
         route.name,
         parts.join(" and ")
     );
-    let remedy = "write a [[pair]] for them, or send them to redis://...".to_owned();
+    let remedy = format!(
+        "write a [[pair]] for them into rowlock.toml, then {}",
+        setup.command("apply")
+    );
     Some(finding("R027", Level::Info, what, remedy))
 }
 

@@ -73,7 +73,7 @@ fn still_drained(row: &RouteRow) -> anyhow::Error {
 /// that nobody takes it there any more.
 async fn give_back(rowlock: &Rowlock, name: &Name, declared: Option<&Route>) -> Result<u64> {
     let (routes, engine) = (rowlock.routes(), rowlock.engine());
-    let mut sink = declared.and_then(|route| route.sink(&rowlock::Clock::system()).ok());
+    let mut sink = declared.and_then(|route| route.sink(rowlock.clock()).ok());
     let (mut after, mut back) = (None, 0);
     loop {
         let page = routes.sent(&holder(name), after, PAGE).await?;

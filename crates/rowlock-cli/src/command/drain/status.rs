@@ -86,9 +86,7 @@ const HEADING: [&str; 13] = [
 
 /// How full the sink is. It isn't opened: whether it has lost its memory is for the drain to find.
 async fn fill(route: &Route, clock: &Clock) -> Result<Fill, String> {
-    let sink: Arc<dyn Sink> = route
-        .sink(&rowlock::Clock::system())
-        .map_err(|why| why.to_string())?;
+    let sink: Arc<dyn Sink> = route.sink(clock).map_err(|why| why.to_string())?;
     match clock.timeout(PATIENCE, sink.fill()).await {
         Some(told) => told.map_err(|why| why.to_string()),
         None => Err(format!("it didn't answer for {}", show::span(PATIENCE))),
