@@ -9,7 +9,9 @@ mod port;
 mod postgres;
 mod process;
 mod proxy;
+mod redis;
 mod session;
+mod sidekiq;
 mod warden;
 
 pub use self::deadline::until;
@@ -17,7 +19,9 @@ pub use self::pgbouncer::PgBouncer;
 pub use self::postgres::{Database, Postgres, Stop};
 pub use self::process::{Finished, Process};
 pub use self::proxy::Proxy;
+pub use self::redis::Redis;
 pub use self::session::{Answer, Rows, Session};
+pub use self::sidekiq::{Sidekiq, SidekiqRun};
 pub use ::postgres as postgres_client;
 pub use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! The testbed's own servers: they start, do as they are told, and are gone when they must be.
 
-use rowlock_testbed::{PgBouncer, Postgres, Process, Session, Stop, folder, until};
+use rowlock_testbed::{PgBouncer, Postgres, Process, Redis, Session, Sidekiq, Stop, folder, until};
 use std::collections::HashSet;
 use std::net::TcpStream;
 use std::path::Path;
@@ -136,13 +136,68 @@ fn pgbouncer_shares_few_connections_among_many_clients() {
 }
 
 #[test]
+fn redis_forgets_everything_when_it_is_killed() {
+    let redis = Redis::start();
+    assert_eq!(redis.command(&["SET", "a", "1"]), "OK");
+    assert_eq!(redis.command(&["MGET", "a", "b", "a"]), "1\n\n1");
+    assert_eq!(redis.command(&["GET", "b"]), "");
+    assert!(redis.try_command(&["LPUSH", "a", "1"]).is_err());
+    redis.kill();
+    assert!(redis.try_command(&["PING"]).is_err());
+    redis.restart();
+    assert_eq!(redis.command(&["DBSIZE"]), "0");
+    let data = redis.data_folder().to_owned();
+    assert!(data.exists());
+    drop(redis);
+    assert!(!data.exists(), "{} is still there", data.display());
+}
+
+#[test]
+fn redis_keeps_what_it_is_told_to_keep() {
+    let redis = Redis::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    assert_eq!(redis.command(&["SET", "a", "1"]), "OK");
+    redis.restart();
+    assert_eq!(redis.command(&["GET", "a"]), "1");
+}
+
+#[test]
+fn sidekiq_notes_what_it_runs() {
+    let redis = Redis::start();
+    let folder = folder();
+    let sidekiq = Sidekiq::start(&redis, folder.path(), &["mail", "default"]);
+    let push = |jid: &str, class: &str, args: &str| {
+        let job = format!(r#"{{"class":"{class}","jid":"{jid}","args":{args},"retry":3}}"#);
+        redis.command(&["LPUSH", "queue:mail", &job]);
+    };
+    push("a1", "Noted", r#"["ä b",2,{"c":[]}]"#);
+    until("the first has run", || {
+        (sidekiq.ran().len() == 1).then_some(())
+    });
+    push("a2", "Failing", "[]");
+    until("the second waits for its next attempt", || {
+        (redis.command(&["ZCARD", "retry"]) == "1").then_some(())
+    });
+    sidekiq.stop();
+    let ran: Vec<_> = sidekiq.ran();
+    let ran = ran.iter().map(|run| (run.jid.as_str(), run.args.as_str()));
+    assert_eq!(
+        ran.collect::<Vec<_>>(),
+        [("a1", r#"["ä b",2,{"c":[]}]"#), ("a2", "[]")]
+    );
+    push("a3", "Noted", "[]");
+    assert_eq!(redis.command(&["LLEN", "queue:mail"]), "1");
+}
+
+#[test]
 fn the_servers_of_a_killed_process_are_gone() {
     const HOLD: &str = "ROWLOCK_TESTBED_HOLD";
     if std::env::var_os(HOLD).is_some() {
         let postgres = Postgres::start_own();
         let bouncer = PgBouncer::start(&postgres);
-        let data = postgres.data_folder().display();
-        println!("\nholding {} {} {data} .", postgres.port(), bouncer.port());
+        let redis = Redis::start();
+        let ports = [postgres.port(), bouncer.port(), redis.port()].map(|port| port.to_string());
+        let data = [postgres.data_folder(), redis.data_folder()].map(|path| path.display());
+        println!("\nholding {} {} {} .", ports.join(" "), data[0], data[1]);
         loop {
             std::thread::park();
         }
@@ -155,7 +210,7 @@ fn the_servers_of_a_killed_process_are_gone() {
     );
     let line = holder.line_with("holding");
     let words: Vec<_> = line.split(' ').collect();
-    let ports = [1, 2].map(|at| words[at].parse::<u16>().unwrap());
+    let ports = [1, 2, 3].map(|at| words[at].parse::<u16>().unwrap());
     for port in ports {
         TcpStream::connect(("127.0.0.1", port)).unwrap();
     }
@@ -167,9 +222,11 @@ fn the_servers_of_a_killed_process_are_gone() {
                 .then_some(())
         });
     }
-    until("the data is gone", || {
-        (!Path::new(words[3]).exists()).then_some(())
-    });
+    for data in &words[4..6] {
+        until("the data is gone", || {
+            (!Path::new(data).exists()).then_some(())
+        });
+    }
 }
 
 #[test]

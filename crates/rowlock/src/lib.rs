@@ -34,6 +34,8 @@ pub mod error;
 pub mod event;
 #[cfg(feature = "test-hooks")]
 pub mod hooks;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod io;
 pub mod job;
 pub mod reconcile;
 pub mod run;

@@ -184,7 +184,7 @@ fn every_mutant_changes_something_and_names_cases() {
                 .or_insert_with(|| statement(edit));
             assert!(
                 text.contains(&edit.find),
-                "{name}: not in {}.sql of {}: {}",
+                "{name}: not in {} of {}: {}",
                 edit.statement,
                 edit.engine,
                 edit.find
@@ -204,12 +204,17 @@ fn every_mutant_changes_something_and_names_cases() {
 
 /// The text that an edit changes.
 fn statement(edit: &Edit) -> String {
-    let engine = rowlock_testbed::repository()
-        .join("crates/rowlock/src/engine")
-        .join(&edit.engine);
-    let file = format!("{}.sql", edit.statement);
-    ["sql", "migrations"]
-        .iter()
-        .find_map(|folder| std::fs::read_to_string(engine.join(folder).join(&file)).ok())
-        .unwrap_or_else(|| panic!("{} has no statement {file}", edit.engine))
+    let Edit {
+        engine, statement, ..
+    } = edit;
+    let source = rowlock_testbed::repository().join("crates/rowlock/src");
+    [
+        format!("engine/{engine}/sql/{statement}.sql"),
+        format!("engine/{engine}/migrations/{statement}.sql"),
+        format!("drain/sinks/{engine}/scripts/{statement}.lua"),
+        format!("drain/sinks/sidekiq/{statement}.lua"),
+    ]
+    .iter()
+    .find_map(|file| std::fs::read_to_string(source.join(file)).ok())
+    .unwrap_or_else(|| panic!("{engine} has no statement {statement}"))
 }

@@ -11,11 +11,13 @@
 
 mod conformance;
 mod crash;
+mod drained;
 mod faults;
 mod lease_protocol;
 mod model;
 mod mutants;
 mod postgres;
+mod redis;
 mod rival;
 mod sqlite;
 mod tidy;
@@ -41,9 +43,11 @@ fn cases() -> Vec<Trial> {
     let mut trials = conformance::trials();
     trials.extend(faults::trials());
     trials.extend(crash::trials());
+    trials.extend(drained::trials());
     trials.extend(lease_protocol::trials());
     trials.extend(model::trials());
     trials.extend(postgres::trials());
+    trials.extend(redis::trials());
     trials.extend(sqlite::trials());
     trials.extend(tidy::trials());
     trials

@@ -229,10 +229,13 @@ pub fn engines() -> Vec<(&'static str, Build)> {
 
 /// Further ways to an engine, for the steps of the journey.
 fn detours() -> Vec<(&'static str, Build)> {
-    vec![(
-        "pooler",
-        || Arc::new(crate::postgres::pooler::Pooled::new()),
-    )]
+    let mut ways: Vec<(&'static str, Build)> =
+        vec![(
+            "pooler",
+            || Arc::new(crate::postgres::pooler::Pooled::new()),
+        )];
+    ways.extend(crate::drained::detours());
+    ways
 }
 
 const JOURNEY: &[&str] = &[

@@ -69,7 +69,10 @@ pub fn a_store_of_the_second_schema_is_brought_up_to_date_under_its_workers() {
             .unwrap();
         assert_eq!(schema(&older), now);
         let rowlock = home.open(Clock::system());
-        let site = Site { rowlock };
+        let site = Site {
+            rowlock,
+            detour: None,
+        };
         let worker = site.join().await;
         assert_eq!(site.claim(&worker, &["mail"], 10).await.len(), 1);
         assert!(site.rowlock.routes().routes().await.unwrap().is_empty());

@@ -9,9 +9,9 @@ use tokio_postgres::{CancelToken, NoTls, Row};
 use super::ask::Value;
 use super::connect::{Connection, Pool, take};
 use super::error::{is_bad_value, is_blocked, is_worn_out, map_query};
-use super::io::Io;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::io::Io;
 
 /// How long a server may take to hear that a statement isn't wanted any more.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(5);

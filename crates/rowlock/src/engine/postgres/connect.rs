@@ -10,11 +10,11 @@ use tokio_postgres::{Client, Config, NoTls, Row};
 
 use super::ask::Value;
 use super::error::{map, unreachable};
-use super::io::Io;
 use super::row::get;
 use super::statements::sql;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::io::Io;
 
 /// The schema that everything of ours is in.
 #[derive(Debug, Clone, PartialEq, Eq)]

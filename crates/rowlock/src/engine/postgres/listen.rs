@@ -55,7 +55,7 @@ impl Listener {
     }
 
     /// The first who wants to be woken starts it.
-    pub(super) fn start(&self, address: &Address, io: &super::io::Io, bell: &Bell) {
+    pub(super) fn start(&self, address: &Address, io: &crate::io::Io, bell: &Bell) {
         if !address.notify || self.started.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -182,7 +182,7 @@ async fn has_its_session(client: &Client, other: &Client) -> Option<bool> {
 /// # Errors
 /// [`Error::Unreachable`](crate::Error::Unreachable) without a server.
 pub async fn notifications_arrive(address: &Address) -> Result<bool> {
-    let io = super::io::Io::start()?;
+    let io = crate::io::Io::start("rowlock-postgres")?;
     // Silence from a server that isn't there says nothing.
     drop(super::connect::connect(address, &io).await?);
     let (bell, hears) = (Bell::default(), Hears::default());

@@ -5,11 +5,11 @@ use tokio_postgres::{Client, Transaction};
 
 use super::connect::{self, Address, Schema, batch};
 use super::error::map;
-use super::io::Io;
 use super::row::get;
 use super::statements::{Sql, sql};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::io::Io;
 
 /// One step of the schema: its tables.
 #[derive(Debug, Clone, Copy)]
@@ -190,7 +190,7 @@ pub fn migration_sql(schema: &Schema) -> String {
 /// [`Error::Schema`] for a schema that is newer or was changed, [`Error::Unreachable`] without a
 /// server.
 pub async fn schema_version(address: &Address) -> Result<SchemaVersion> {
-    let io = Io::start()?;
+    let io = Io::start("rowlock-postgres")?;
     let client = connect::connect(address, &io).await?;
     version(&client, &address.schema).await
 }
@@ -200,7 +200,7 @@ pub async fn schema_version(address: &Address) -> Result<SchemaVersion> {
 /// # Errors
 /// [`Error::Schema`] for a schema that is newer or was changed, and whatever the server answers.
 pub async fn migrate_up(address: &Address) -> Result<Vec<u32>> {
-    let io = Io::start()?;
+    let io = Io::start("rowlock-postgres")?;
     let mut client = connect::connect(address, &io).await?;
     let transaction = client
         .transaction()
@@ -320,7 +320,7 @@ const DROP_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 /// # Errors
 /// Whatever the server answers.
 pub async fn drop_schema(address: &Address) -> Result<()> {
-    let io = Io::start()?;
+    let io = Io::start("rowlock-postgres")?;
     let client = connect::connect(address, &io).await?;
     let text = sql!("migration_drop").text(&address.schema);
     // Statements that are still under way may want in another order what this locks: they end soon.

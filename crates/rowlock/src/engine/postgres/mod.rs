@@ -18,7 +18,6 @@ mod health;
 mod holdings;
 mod host;
 mod integrity;
-mod io;
 mod lane;
 mod lease;
 mod listen;
@@ -66,7 +65,6 @@ use std::time::Duration;
 
 use self::connect::Pool;
 use self::holdings::Holdings;
-use self::io::Io;
 use self::listen::Listener;
 use self::outlook::Outlook;
 use self::ring::Ring;
@@ -76,6 +74,7 @@ use super::Bell;
 use crate::claim::WorkerId;
 use crate::clock::{Clock, Elapsed};
 use crate::error::{Error, Result};
+use crate::io::Io;
 use crate::job::Name;
 
 /// A handle on a store. Cheap to share, expensive to open: keep one per process.
@@ -132,7 +131,7 @@ impl Postgres {
     /// [`Error::Schema`] when it isn't, naming the remedy; [`Error::Unreachable`] when the server
     /// isn't there.
     pub async fn open(address: Address, clock: Clock) -> Result<Self> {
-        let io = Io::start()?;
+        let io = Io::start("rowlock-postgres")?;
         let pool = connect::pool(&address, &io, address.connections)?;
         let pulse = connect::pool(&address, &io, 1)?;
         let slow = connect::pool(&address, &io, source::CONNECTIONS)?;

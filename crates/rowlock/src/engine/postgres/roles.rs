@@ -2,9 +2,9 @@
 
 use super::connect::{self, Address, Schema};
 use super::error::map;
-use super::io::Io;
 use super::statements::{Sql, sql};
 use crate::error::{Error, Result};
+use crate::io::Io;
 
 /// The name of a role.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub fn roles_sql(schema: &Schema, roles: &Roles) -> String {
 /// # Errors
 /// [`Error::Unreachable`] when this role may not grant, and whatever the server answers.
 pub async fn grant_roles(address: &Address, roles: &Roles) -> Result<Vec<Role>> {
-    let io = Io::start()?;
+    let io = Io::start("rowlock-postgres")?;
     let mut client = connect::connect(address, &io).await?;
     let failed = |why: tokio_postgres::Error| map(&why, "granting");
     let mut refused = Vec::new();

@@ -10,13 +10,13 @@ use tokio_postgres::types::{ToSql, Type};
 use super::ask::Value;
 use super::bounded::{Stopped, ask_within};
 use super::connect::{self, Address, Pool};
-use super::io::Io;
 use super::row::get;
 use super::statements::{Sql, sql};
 use super::wanted::{self, around, column, literal, quoted};
 use super::{lock, row};
 use crate::engine::{Column, Examined, Line, Lines, Source};
 use crate::error::{Error, Result};
+use crate::io::Io;
 use crate::job::Name;
 use crate::reconcile::Pair;
 
@@ -29,7 +29,7 @@ pub(super) const CONNECTIONS: usize = 2;
 /// [`Error::Invalid`] for a URL that can't be read. The server is asked later.
 pub fn source(url: &str) -> Result<Arc<dyn Source>> {
     let address = Address::parse(url)?;
-    let io = Io::start()?;
+    let io = Io::start("rowlock-postgres")?;
     let pool = connect::pool(&address, &io, CONNECTIONS)?;
     Ok(Arc::new(Tables::new(pool, io)))
 }

@@ -1,5 +1,5 @@
-//! The thread that drives every connection of an engine: whatever runtime the application has, and
-//! whatever blocks it, answers arrive.
+//! The thread that drives every connection of an engine or a sink: whatever runtime the application
+//! has, and whatever blocks it, answers arrive.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ type Start = Box<dyn FnOnce(&mut Tasks) + Send>;
 
 /// The thread; it ends with its last handle.
 #[derive(Debug, Clone)]
-pub(super) struct Io(Arc<Running>);
+pub(crate) struct Io(Arc<Running>);
 
 #[derive(Debug)]
 struct Running {
@@ -31,10 +31,10 @@ impl Drop for Running {
 
 /// Starts further tasks on the same thread.
 #[derive(Debug, Clone)]
-pub(super) struct Starter(mpsc::WeakUnboundedSender<Start>);
+pub(crate) struct Starter(mpsc::WeakUnboundedSender<Start>);
 
 impl Starter {
-    pub(super) fn start(
+    pub(crate) fn start(
         &self,
         name: &'static str,
         work: impl Future<Output = ()> + Send + 'static,
@@ -47,13 +47,13 @@ impl Starter {
 }
 
 impl Io {
-    pub(super) fn start() -> Result<Self> {
+    pub(crate) fn start(name: &'static str) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|why| Error::Unavailable(format!("can't start the connections: {why}")))?;
         let (inbox, mut starts) = mpsc::unbounded_channel::<Start>();
-        let thread = Thread::start("rowlock-postgres", move || {
+        let thread = Thread::start(name, move || {
             runtime.block_on(async move {
                 let mut tasks = Tasks::default();
                 while let Some(start) = starts.recv().await {
@@ -70,7 +70,7 @@ impl Io {
     }
 
     /// Runs `work` on the thread and waits for its answer.
-    pub(super) async fn run<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         &self,
         name: &'static str,
         work: impl FnOnce(Starter) -> F,
@@ -90,7 +90,7 @@ impl Io {
     }
 
     /// For tasks that live as long as the engine.
-    pub(super) fn starter(&self) -> Result<Starter> {
+    pub(crate) fn starter(&self) -> Result<Starter> {
         let inbox = self.0.inbox.as_ref();
         inbox
             .map(|inbox| Starter(inbox.downgrade()))

@@ -1,0 +1,190 @@
+//! A job as Sidekiq reads it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::claim::ClaimedJob;
+use crate::drain::SidekiqJob;
+use crate::job::JobId;
+
+#[derive(Serialize)]
+struct Item<'a> {
+    class: &'a str,
+    args: Vec<&'a RawValue>,
+    jid: String,
+    queue: &'a str,
+    retry: u32,
+    created_at: f64,
+    enqueued_at: f64,
+}
+
+/// The text of a job, or why it can't be one of Sidekiq's.
+pub(super) fn write(
+    job: &ClaimedJob,
+    as_job: Option<&SidekiqJob>,
+    store: u64,
+    now: Timestamp,
+) -> Result<String, String> {
+    let kind = &job.kind;
+    let as_job = as_job.ok_or_else(|| {
+        format!("{kind} has no Sidekiq class: name it in the route, then retry the job")
+    })?;
+    let item = Item {
+        class: &as_job.class,
+        args: arguments(job.payload.as_str(), as_job)?,
+        jid: jid(store, job.id),
+        queue: job.queue.as_str(),
+        // Sidekiq counts the attempts after this one.
+        retry: job.max_attempts.saturating_sub(job.attempt),
+        created_at: seconds(job.scheduled_at),
+        enqueued_at: seconds(now),
+    };
+    serde_json::to_string(&item).map_err(|why| format!("it can't be written as JSON: {why}"))
+}
+
+/// Values stay as they are written in the payload, whatever the size of a number.
+fn arguments<'a>(payload: &'a str, as_job: &SidekiqJob) -> Result<Vec<&'a RawValue>, String> {
+    let unread = |why| format!("the payload can't be read: {why}");
+    if as_job.args.is_empty() {
+        return Ok(vec![serde_json::from_str(payload).map_err(unread)?]);
+    }
+    let class = &as_job.class;
+    if !payload.starts_with('{') {
+        return Err(format!(
+            "the payload is not an object, whose fields are the arguments of {class}"
+        ));
+    }
+    // Owned names, since one may be written with escapes.
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(payload).map_err(unread)?;
+    let field = |name: &crate::job::Name| {
+        let value = fields.get(name.as_str()).copied();
+        value.ok_or_else(|| format!("the payload has no field {name}, an argument of {class}"))
+    };
+    as_job.args.iter().map(field).collect()
+}
+
+/// The same for every time that a job is sent, so that Sidekiq's side can tell; another for every job of
+/// a store, and most likely for every store. The last 16 digits are the job's number.
+pub(super) fn jid(store: u64, id: JobId) -> String {
+    let store = (store ^ (store >> 32)) & u64::from(u32::MAX);
+    format!("{store:08x}{:016x}", id.0)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact for 200,000 years")]
+fn seconds(time: Timestamp) -> f64 {
+    time.as_millisecond() as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::job::{Backoff, Name, Payload, Token};
+
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    fn at(milliseconds: i64) -> Timestamp {
+        Timestamp::from_millisecond(milliseconds).unwrap()
+    }
+
+    fn job(payload: &str) -> ClaimedJob {
+        ClaimedJob {
+            id: JobId(258),
+            token: Token::stored(1),
+            kind: name("send_email"),
+            queue: name("mail"),
+            priority: 0,
+            payload: Payload::parse(payload).unwrap(),
+            attempt: 1,
+            max_attempts: 20,
+            scheduled_at: at(1_700_000_000_250),
+            unique_key: None,
+            tags: Vec::new(),
+            trace_context: None,
+            backoff: Backoff::default(),
+            timeout: Duration::from_secs(60),
+            suspect: false,
+            segment: None,
+        }
+    }
+
+    fn class(args: &[&str]) -> SidekiqJob {
+        SidekiqJob {
+            class: "Mail::Send".to_owned(),
+            args: args.iter().map(|arg| name(arg)).collect(),
+        }
+    }
+
+    fn written(job: &ClaimedJob, as_job: &SidekiqJob) -> Result<String, String> {
+        write(job, Some(as_job), 7, at(1_700_000_001_000))
+    }
+
+    #[test]
+    fn a_job_has_every_field_that_sidekiq_reads() {
+        let job = job(r#"{"subject":"Hi","cc":[],"to":"a@b"}"#);
+        assert_eq!(
+            written(&job, &class(&["to", "subject"])).unwrap(),
+            r#"{"class":"Mail::Send","args":["a@b","Hi"],"jid":"000000070000000000000102","queue":"mail","retry":19,"created_at":1700000000.25,"enqueued_at":1700000001.0}"#
+        );
+    }
+
+    #[test]
+    fn without_named_fields_the_payload_is_the_one_argument() {
+        for payload in [r#"{"a":1}"#, "[1,2]", "null", r#""text""#] {
+            let text = written(&job(payload), &class(&[])).unwrap();
+            assert!(text.contains(&format!(r#""args":[{payload}],"#)), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_stay_as_they_were_written() {
+        let payload = r#"{"n":12345678901234567890.10,"\u0061b":{"x":1e300}}"#;
+        let text = written(&job(payload), &class(&["ab", "n"])).unwrap();
+        let args = r#""args":[{"x":1e300},12345678901234567890.10],"#;
+        assert!(text.contains(args), "{text}");
+        let deep = format!(r#"{{"d":{}{}}}"#, "[".repeat(127), "]".repeat(127));
+        written(&job(&deep), &class(&["d"])).unwrap();
+        written(&job(&deep), &class(&[])).unwrap();
+    }
+
+    #[test]
+    fn a_job_that_has_failed_before_is_retried_less_often() {
+        let mut job = job("{}");
+        (job.attempt, job.max_attempts) = (3, 5);
+        let text = written(&job, &class(&[])).unwrap();
+        assert!(text.contains(r#""retry":2,"#), "{text}");
+        job.attempt = 6;
+        let text = written(&job, &class(&[])).unwrap();
+        assert!(text.contains(r#""retry":0,"#), "{text}");
+    }
+
+    #[test]
+    fn what_can_not_be_written_says_why() {
+        let why = written(&job(r#"{"to":1}"#), &class(&["to", "subject"])).unwrap_err();
+        assert!(why.contains("no field subject"), "{why}");
+        let why = written(&job("[1]"), &class(&["to"])).unwrap_err();
+        assert!(why.contains("not an object"), "{why}");
+        let why = write(&job("{}"), None, 7, at(0)).unwrap_err();
+        assert!(why.contains("send_email has no Sidekiq class"), "{why}");
+    }
+
+    #[test]
+    fn a_jid_belongs_to_one_job_of_one_store() {
+        let mut seen = std::collections::HashSet::new();
+        for store in [1, 2, 0x9e37_79b9_7f4a_7c15] {
+            for id in [1, 2, i64::from(u32::MAX) + 2, i64::MAX] {
+                let jid = jid(store, JobId(id));
+                assert_eq!(jid.len(), 24);
+                assert!(jid.bytes().all(|digit| digit.is_ascii_hexdigit()));
+                seen.insert(jid);
+            }
+        }
+        assert_eq!(seen.len(), 12);
+    }
+}
