@@ -145,8 +145,10 @@ impl SentJob {
 /// What stands in a row that goes by no route.
 pub(crate) const DIRECT: &str = "direct";
 
-/// What a declared route means for the rows that there are.
+/// What a declared route means for the rows that there are. PostgreSQL writes them by a function of its
+/// own, and wants only the answer.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 pub(crate) struct Rerouted {
     /// Kinds without a row.
     pub(crate) new_kinds: Vec<Name>,
