@@ -9,10 +9,12 @@ pub(super) mod connect;
 mod dispatch;
 mod envelope;
 mod error;
+mod examine;
 mod listen;
 mod scripts;
 mod sink;
 
 pub use address::Address;
 pub use dispatch::Redis;
+pub use examine::{Concern, Examination, Worry, examine};
 pub use sink::RedisSink;
