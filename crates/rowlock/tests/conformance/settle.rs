@@ -251,7 +251,7 @@ pub async fn each_verdict_of_a_batch_has_its_own_answer(world: World) {
             started_at: None,
         })
         .collect();
-    let answers = site.engine().settle(batch).await.unwrap();
+    let answers = site.dispatch().settle(batch).await.unwrap();
     assert_eq!(
         answers,
         [Settled::Accepted, Settled::LeaseLost, Settled::Accepted]
@@ -295,7 +295,7 @@ pub async fn verdicts_of_one_call_are_judged_one_by_one(world: World) {
         verdict(4, &Verdict::Done),
     ];
     let (yes, no) = (Settled::Accepted, Settled::LeaseLost);
-    let answers = site.engine().settle(call).await.unwrap();
+    let answers = site.dispatch().settle(call).await.unwrap();
     assert_eq!(answers, [yes, yes, no, no, yes, no, no, no]);
     assert_eq!(site.state(jobs[0].id).await, JobState::Completed);
     assert!(site.is_gone(jobs[1].id).await);

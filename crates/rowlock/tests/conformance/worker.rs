@@ -49,8 +49,9 @@ pub async fn a_worker_runs_what_is_due_and_ends(world: World) {
     site.stage(job("unknown")).await;
     let ran = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ran);
-    let worker =
-        Worker::new(site.rowlock.clone(), ()).handle_kind(kind("mail"), move |_: Context| {
+    let worker = site
+        .worker(())
+        .handle_kind(kind("mail"), move |_: Context| {
             count.fetch_add(1, Ordering::Relaxed);
             async { Outcome::Done }
         });
@@ -75,8 +76,9 @@ pub async fn a_worker_does_not_end_while_a_retry_is_due(world: World) {
     let id = site.stage(job("again").max_attempts(10_000).unwrap()).await;
     let ran = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ran);
-    let worker =
-        Worker::new(site.rowlock.clone(), ()).handle_kind(kind("again"), move |_: Context| {
+    let worker = site
+        .worker(())
+        .handle_kind(kind("again"), move |_: Context| {
             let enough = count.fetch_add(1, Ordering::Relaxed) == TIMES;
             async move {
                 match enough {
@@ -104,7 +106,8 @@ pub async fn panics_and_timeouts_are_attempts(world: World) {
     slow.timeout = Duration::from_millis(5);
     let panics = site.stage(job("panics").max_attempts(2).unwrap()).await;
     let hangs = site.stage(job("slow").max_attempts(2).unwrap()).await;
-    let worker = Worker::new(site.rowlock.clone(), ())
+    let worker = site
+        .worker(())
         .handle_kind(kind("panics"), |job: Context| async move {
             assert!(job.attempt > 2, "attempt {} is no good", job.attempt);
             Outcome::Done
@@ -136,7 +139,8 @@ struct Busy {
 fn busy(site: &Site, options: Options) -> Busy {
     let (begins, begun) = mpsc::unbounded_channel();
     let stopper = Stopper::default();
-    let worker = Worker::new(site.rowlock.clone(), ())
+    let worker = site
+        .worker(())
         .options(options)
         .handle_kind(kind("mail"), move |job: Context| {
             begins.send(job).unwrap();
@@ -198,7 +202,7 @@ pub async fn a_worker_that_was_given_up_starts_again(world: World) {
     let first = busy.begun.recv().await.unwrap();
     let workers = site.rowlock.operate().workers().await.unwrap();
     // Somebody takes everything from it, as if it had been silent.
-    site.engine().leave(&workers[0].id).await.unwrap();
+    site.dispatch().leave(&workers[0].id).await.unwrap();
     let second = busy.begun.recv().await.unwrap();
     assert_eq!((first.id, second.id), (id, id));
     assert_ne!(first.token, second.token);
@@ -214,7 +218,8 @@ pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
     let refused = site.stage(job("mail")).await;
     world.home.client().refuse_end_of(refused);
     let others = site.stage_many("mail", 20).await;
-    let worker = Worker::new(site.rowlock.clone(), ())
+    let worker = site
+        .worker(())
         .handle_kind(kind("mail"), |_: Context| async { Outcome::Done });
     let tally = run_once(worker).await;
     assert_eq!((tally.settled, tally.lost), (20, 1));

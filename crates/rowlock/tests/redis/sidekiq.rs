@@ -66,7 +66,7 @@ impl Line {
             };
             route.sidekiq.insert(name(kind), job);
         }
-        let sink = route.sink().unwrap();
+        let sink = route.sink(&rowlock::Clock::system()).unwrap();
         assert!(!sink.reports_back());
         let world = World::real(Arc::new(File::new()));
         let site = world.open();

@@ -8,16 +8,13 @@ mod sidekiq;
 use std::sync::Arc;
 
 use super::{Route, Sink};
-#[cfg(feature = "redis")]
 use crate::clock::Clock;
-#[cfg(not(feature = "redis"))]
-use crate::error::Error;
 use crate::error::Result;
 
 /// The sink of a route; nothing is connected yet.
 #[cfg(feature = "redis")]
-pub(super) fn open(route: &Route) -> Result<Arc<dyn Sink>> {
-    let clock = Clock::system();
+pub(super) fn open(route: &Route, clock: &Clock) -> Result<Arc<dyn Sink>> {
+    let clock = clock.clone();
     match route.reports_back() {
         true => Ok(Arc::new(redis::RedisSink::new(&route.to, clock)?)),
         false => Ok(Arc::new(sidekiq::Sidekiq::new(route, clock)?)),
@@ -26,9 +23,9 @@ pub(super) fn open(route: &Route) -> Result<Arc<dyn Sink>> {
 
 /// The sink of a route; nothing is connected yet.
 #[cfg(not(feature = "redis"))]
-pub(super) fn open(route: &Route) -> Result<Arc<dyn Sink>> {
-    let _ = route;
-    Err(Error::invalid(
+pub(super) fn open(route: &Route, clock: &Clock) -> Result<Arc<dyn Sink>> {
+    let _ = (route, clock);
+    Err(crate::error::Error::invalid(
         "draining needs the feature `redis` of the crate rowlock",
     ))
 }

@@ -179,20 +179,12 @@ impl Dispatch for Redis {
     }
 
     async fn start_suspect(&self, worker: &WorkerId, id: JobId, token: Token) -> Result<()> {
-        let keys = self.link.address().keys();
-        let worker = word(worker);
-        let mut held = redis::cmd("HGET");
-        held.arg(format!("{keys}:held")).arg(id.0);
-        let held: Option<String> = self.link.ask(&held, "held").await?;
-        let mut lives = redis::cmd("EXISTS");
-        lives.arg(format!("{keys}:worker:{worker}"));
-        let lives: bool = self.link.ask(&lives, "lives").await?;
-        let ours = format!("t {} {worker} ", token.get());
-        // Nothing to write down: whoever dies with a suspect has had it.
-        match lives && held.is_some_and(|held| held.starts_with(&ours)) {
-            true => Ok(()),
-            false => Err(Error::LeaseLost),
-        }
+        self.take(|command| {
+            let command = command.arg("begin").arg(word(worker));
+            command.arg(id.0).arg(token.get());
+        })
+        .await?;
+        Ok(())
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {

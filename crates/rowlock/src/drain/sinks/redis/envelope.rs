@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::claim::ClaimedJob;
+use crate::claim::{ClaimedJob, WorkerId};
 use crate::clock;
 use crate::drain::Report;
 use crate::error::{Error, Result};
@@ -103,7 +103,7 @@ pub(super) fn open(body: &[u8], id: JobId, token: Token) -> Result<ClaimedJob, S
     })
 }
 
-/// What the scripts must know of a job: `TOKEN DUE LANE KEY`.
+/// What the scripts must know of a job: `TOKEN DUE LANE ATTEMPT KEY`.
 pub(super) fn label(job: &ClaimedJob) -> String {
     let suspect = if job.suspect { "/suspect" } else { "" };
     let key = match &job.unique_key {
@@ -111,12 +111,13 @@ pub(super) fn label(job: &ClaimedJob) -> String {
         None => "-".to_owned(),
     };
     format!(
-        "{} {} {}/{}/{}{suspect} {key}",
+        "{} {} {}/{}/{}{suspect} {} {key}",
         job.token.get(),
         job.scheduled_at.as_millisecond(),
         job.queue,
         job.kind,
         job.priority,
+        job.attempt,
     )
 }
 
@@ -183,17 +184,20 @@ pub(super) fn tell(settlement: &Settlement, now: Timestamp) -> Result<String> {
     serde_json::to_string(&told).map_err(|why| Error::Bug(format!("a verdict as JSON: {why}")))
 }
 
-/// A report as the scripts write it: the verdict, then `TAKE TOKEN DUE LANE KEY`. It was given at
+/// A report as the scripts write it: the verdict, then `TAKE WORKER TOKEN DUE LANE ATTEMPT
+/// KEY`. It was given at
 /// `given`, by the clock of whoever reads it.
 pub(super) fn hear(id: &[u8], report: &[u8], given: Timestamp) -> Result<Report, String> {
     let id = text(id)?.parse().map_err(|_| "no id".to_owned())?;
     let (told, label) = text(report)?.split_once('\n').ok_or("no label")?;
     let told: Told = serde_json::from_str(told).map_err(|why| why.to_string())?;
-    let mut words = label.splitn(5, ' ');
+    let mut words = label.splitn(7, ' ');
     let mut word = || words.next().ok_or("the label is too short");
     let token = |word: &str| word.parse().map(Token::stored).map_err(|_| "no token");
-    let (taken, token) = (token(word()?)?, token(word()?)?);
-    let (_due, lane, key) = (word()?, word()?, word()?);
+    let (taken, worker) = (token(word()?)?, WorkerId::stored(word()?.to_owned()));
+    let (token, _due, lane) = (token(word()?)?, word()?, word()?);
+    let attempt = word()?.parse().map_err(|_| "no attempt")?;
+    let key = word()?;
     let kind = lane.split('/').nth(1).ok_or("no kind")?;
     let trouble = |error: Trouble| {
         let at = before(given, error.ms_ago);
@@ -220,6 +224,8 @@ pub(super) fn hear(id: &[u8], report: &[u8], given: Timestamp) -> Result<Report,
             started_at: told.started_ms_ago.map(|ago| before(given, ago)),
         },
         taken,
+        worker,
+        attempt,
         kind: Name::new(kind).map_err(|why| why.to_string())?,
         unique_key: key.strip_prefix('=').map(str::to_owned),
     })

@@ -21,7 +21,7 @@ use super::redis::connect::Link;
 use crate::claim::ClaimedJob;
 use crate::clock::Clock;
 use crate::drain::{Fill, Hold, Pushed, Report, Route, SidekiqJob, Sink};
-use crate::engine::Recalled;
+use crate::engine::{Recalled, SentJob};
 use crate::error::{Error, Result};
 use crate::io::Io;
 use crate::job::{JobId, Name, Token};
@@ -214,8 +214,13 @@ impl Sink for Sidekiq {
         Ok(jobs.iter().map(hold).collect())
     }
 
-    async fn bereft(&self, _most: usize) -> Result<Vec<(JobId, Token)>> {
+    async fn bereft(&self, _most: usize) -> Result<Vec<SentJob>> {
         Ok(Vec::new())
+    }
+
+    async fn is_my_turn(&self, _lease: Duration) -> Result<bool> {
+        // There is nothing to be had.
+        Ok(false)
     }
 
     async fn reports(&self, _most: usize, wait: Duration) -> Result<Vec<Report>> {

@@ -1,8 +1,8 @@
 -- purpose: a drain asks what is held, and has it forgotten or called back
 -- arguments: what, and
---   open: the store
+--   open: the store, how many keys this Redis has ever evicted
 --   holds: for each job: id, token; answer: for each job H held, B bereft, G gone
---   bereft: how many at most; answer: ids and tokens
+--   bereft: how many at most; answer: for each job: id, token, whether it had begun alone, body
 --   forget: how many reports, their ids in the stream, then for each job: id, token
 --   recall: for each job: id, token, cancel or stop
 --   fill: nothing; answer: ready, taken, told, living workers, ever pushed
@@ -19,10 +19,20 @@ local function named(from, width)
 end
 
 if what == 'open' then
-  local owner = call('GET', P .. ':owner')
-  if owner then return { owner == ARGV[2] and 'known' or 'owner', owner } end
+  local owner, evicted = call('GET', P .. ':owner'), tonumber(ARGV[3])
+  if owner and owner ~= ARGV[2] then return { 'owner', owner } end
+  local before = tonumber(call('GET', P .. ':evicted') or '')
+  if owner and before and before >= evicted then
+    if before > evicted then call('SET', P .. ':evicted', evicted) end
+    return { 'known' }
+  end
+  -- What was evicted may have been ours, a part of what hangs together: all of it is sent again.
+  for _, lane in ipairs(call('SMEMBERS', LANES)) do call('UNLINK', READY .. lane) end
+  for _, worker in ipairs(call('SMEMBERS', WORKERS)) do call('UNLINK', RUNNING .. worker) end
+  call('UNLINK', HELD, BODY, LANES, ASKED, REPORTS, TALLY)
   call('SET', P .. ':owner', ARGV[2])
-  return { 'new', ARGV[2] }
+  call('SET', P .. ':evicted', evicted)
+  return { 'new' }
 end
 
 if what == 'holds' then
@@ -49,9 +59,9 @@ if what == 'bereft' then
         local jobs = take and still_taken(words(takes[at + 1]), take, worker) or {}
         for _, job in ipairs(jobs) do
           left = true
-          if #found < 2 * most then
-            found[#found + 1] = job[1]
-            found[#found + 1] = match(job[3], '^(%S+)')
+          if #found < most then
+            local begun = call('HGET', RUNNING .. worker, 'begun') == job[1] .. ' ' .. take
+            found[#found + 1] = { job[1], match(job[3], '^(%S+)'), begun and 1 or 0, call('HGET', BODY, job[1]) or '' }
           end
         end
       end
@@ -103,7 +113,7 @@ if what == 'recall' then
         changed[#changed + 1] = 'v ' .. token
         local verdict = wanted == 'cancel' and 'cancelled' or 'release'
         told[#told + 1] = ids[n]
-        told[#told + 1] = '{"verdict":"' .. verdict .. '"}\n' .. token .. sub(held[n], 2)
+        told[#told + 1] = '{"verdict":"' .. verdict .. '"}\n' .. token .. ' -' .. sub(held[n], 2)
       elseif state == 't' then
         asked[#asked + 1] = ids[n]
         asked[#asked + 1] = token .. ' ' .. wanted

@@ -1,9 +1,9 @@
 -- purpose: what every script knows: the keys below one prefix, and how a taken job goes back
 --
 -- A job that is held is, in P:held by its id, one of
---   r TOKEN DUE LANE KEY                ready
---   t TAKE WORKER TOKEN DUE LANE KEY    taken
---   v TOKEN                             its verdict waits
+--   r TOKEN DUE LANE ATTEMPT KEY                ready
+--   t TAKE WORKER TOKEN DUE LANE ATTEMPT KEY    taken
+--   v TOKEN                                     its verdict waits
 -- TOKEN is the claim it was sent under, TAKE the one its worker has. KEY may have spaces in it.
 local P = KEYS[1]
 local HELD, BODY, LANES, ASKED = P .. ':held', P .. ':body', P .. ':lanes', P .. ':asked'
@@ -48,7 +48,7 @@ end
 
 local COUNTED = { r = 'ready', t = 'taken', v = 'told' }
 
--- Taken jobs go to the front of their lanes, in the order they are given: {id, take, rest}. One that
+-- Taken jobs go to the front of their lanes, in the order they are given: {id, take, rest, worker}. One that
 -- was called back meanwhile is reported instead.
 local function give_back(jobs)
   if #jobs == 0 then return end
@@ -65,7 +65,7 @@ local function give_back(jobs)
       held[#held + 1] = 'v ' .. token
       local verdict = wanted == 'cancel' and 'cancelled' or 'release'
       told[#told + 1] = id
-      told[#told + 1] = '{"verdict":"' .. verdict .. '"}\n' .. jobs[n][2] .. ' ' .. rest
+      told[#told + 1] = '{"verdict":"' .. verdict .. '"}\n' .. jobs[n][2] .. ' ' .. jobs[n][4] .. ' ' .. rest
       ended[#ended + 1] = id
     else
       held[#held + 1] = 'r ' .. rest
@@ -98,7 +98,7 @@ local function still_taken(ids, take, worker)
   local taken = 't ' .. take .. ' ' .. worker .. ' '
   for n = 1, #ids do
     if held[n] and sub(held[n], 1, #taken) == taken then
-      found[#found + 1] = { ids[n], take, sub(held[n], #taken + 1) }
+      found[#found + 1] = { ids[n], take, sub(held[n], #taken + 1), worker }
     end
   end
   return found

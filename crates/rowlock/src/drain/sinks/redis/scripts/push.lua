@@ -1,5 +1,5 @@
 -- purpose: jobs arrive, unless it is too late for them or the place is another store's
--- arguments: deadline in ms, store, then for each job: id, "TOKEN DUE LANE KEY", body
+-- arguments: deadline in ms, store, then for each job: id, "TOKEN DUE LANE ATTEMPT KEY", body
 local time = call('TIME')
 if time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARGV[1]) then return { 'late' } end
 local owner = call('GET', P .. ':owner')

@@ -21,12 +21,12 @@ for n = 1, #ids do
       end
       taken[take] = (taken[take] or 0) + 1
       if verdict == 'release' then
-        back[#back + 1] = { id, take, rest }
+        back[#back + 1] = { id, take, rest, worker }
       else
         ended[#ended + 1] = id
         local at = #held
         held[at + 1], held[at + 2] = id, 'v ' .. match(rest, '^(%S+)')
-        told[at + 1], told[at + 2] = id, verdict .. '\n' .. take .. ' ' .. rest
+        told[at + 1], told[at + 2] = id, verdict .. '\n' .. take .. ' ' .. worker .. ' ' .. rest
       end
       answers[n] = '1'
     end

@@ -2,6 +2,7 @@
 -- arguments: what, worker, and
 --   join: lease in ms
 --   beat: the tokens it holds
+--   begin: a suspect's id, the token it was taken under
 --   take: token, limit, suspect, turn, order, then four lists, each after its length: queues, kinds,
 --         queue and limit, queue and weight
 local what, worker = ARGV[1], ARGV[2]
@@ -41,6 +42,14 @@ if what == 'leave' then
   release({})
   call('DEL', alive, running)
   call('SREM', WORKERS, worker)
+  return { 'ok' }
+end
+
+if what == 'begin' then
+  local held = call('HGET', HELD, ARGV[3])
+  local taken = 't ' .. ARGV[4] .. ' ' .. worker .. ' '
+  if not held or sub(held, 1, #taken) ~= taken then return { 'lost' } end
+  call('HSET', running, 'begun', ARGV[3] .. ' ' .. ARGV[4])
   return { 'ok' }
 end
 
