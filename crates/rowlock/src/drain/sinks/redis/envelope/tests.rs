@@ -33,7 +33,7 @@ prop_compose! {
         text: String,
         key: Option<String>,
         trace_context: Option<String>,
-        (attempt, max_attempts): (u32, u32),
+        (attempt, max_attempts) in (0..u32::MAX, 0..u32::MAX),
         scheduled_at in times(),
         backoff in backoffs(),
         timeout: u32,
