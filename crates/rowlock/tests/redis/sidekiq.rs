@@ -24,7 +24,7 @@ const KINDS: [&str; 3] = ["note", "fail", "unknown"];
 pub fn trials() -> Vec<Trial> {
     macro_rules! trials {
         ($($case:ident,)*) => {
-            vec![$(Trial::test(concat!("redis::sidekiq::", stringify!($case)), || {
+            vec![$(Trial::test(concat!("redis_sidekiq::", stringify!($case)), || {
                 tokio::runtime::Runtime::new()?.block_on($case());
                 Ok(())
             })),*]
