@@ -238,7 +238,9 @@ fn detours() -> Vec<(&'static str, Build)> {
     ways
 }
 
-const JOURNEY: &[&str] = &["stage", "claim", "settle", "lease", "unique", "worker"];
+const JOURNEY: &[&str] = &[
+    "stage", "claim", "settle", "lease", "routes", "unique", "worker",
+];
 
 /// What a claim costs the server is counted where nobody else stays connected.
 const STRAIGHT_ONLY: &str = "claim::a_hundred_thousand_unknown_jobs_cost_a_claim_nothing";

@@ -163,6 +163,7 @@ impl Site {
         }
     }
 
+    #[allow(dead_code)]
     /// The state of a job that is due and that nobody runs: it may have been sent on.
     pub fn waiting(&self) -> JobState {
         match self.dispatch().capabilities().drained {

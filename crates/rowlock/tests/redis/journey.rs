@@ -25,7 +25,12 @@ pub async fn a_job_goes_there_and_its_verdict_comes_back(stand: Stand) {
     assert_eq!(got.unique_key, gave.unique_key);
     assert_eq!(
         (got.attempt, got.max_attempts, got.timeout, got.scheduled_at),
-        (gave.attempt, gave.max_attempts, gave.timeout, gave.scheduled_at)
+        (
+            gave.attempt,
+            gave.max_attempts,
+            gave.timeout,
+            gave.scheduled_at
+        )
     );
     let fill = stand.sink.fill().await.unwrap();
     assert_eq!((fill.ready, fill.taken, fill.reports), (1, 2, 0));
@@ -74,7 +79,8 @@ pub async fn a_verdict_keeps_its_distance_to_now(stand: Stand) {
     let settled = stand.redis.settle(verdicts).await.unwrap();
     assert_eq!(settled, [Settled::Accepted; 3]);
     // A drain whose clock is a day behind.
-    let behind = Clock::manual(clock::add(now, Duration::ZERO) - jiff::SignedDuration::from_hours(24));
+    let behind =
+        Clock::manual(clock::add(now, Duration::ZERO) - jiff::SignedDuration::from_hours(24));
     let sink = rowlock::drain::sinks::redis::RedisSink::new(&stand.server.url(), behind.clone());
     let sink = sink.unwrap();
     let reports = sink.reports(10, SOON).await.unwrap();
@@ -99,7 +105,9 @@ pub async fn a_verdict_keeps_its_distance_to_now(stand: Stand) {
         panic!("{reports:?}");
     };
     waited(*at, 2 * hour);
-    assert!(matches!(&reports[2].settlement.verdict, Verdict::Fail(told) if told.message == error.message));
+    assert!(
+        matches!(&reports[2].settlement.verdict, Verdict::Fail(told) if told.message == error.message)
+    );
 }
 
 pub async fn the_same_reports_come_until_they_are_forgotten(stand: Stand) {
@@ -113,13 +121,20 @@ pub async fn the_same_reports_come_until_they_are_forgotten(stand: Stand) {
         reports.iter().map(|report| report.settlement.id).collect()
     };
     let first = stand.sink.reports(2, SOON).await.unwrap();
-    assert_eq!(of(&first), ids(&jobs[..2]), "oldest first, as many as wanted");
+    assert_eq!(
+        of(&first),
+        ids(&jobs[..2]),
+        "oldest first, as many as wanted"
+    );
     assert_eq!(of(&stand.reports().await), ids(&jobs));
     // Another drain sees the same, and may be faster.
     let other = sink(&stand.server.url());
     other.open(super::stand::STORE).await.unwrap();
     assert_eq!(of(&other.reports(9, SOON).await.unwrap()), ids(&jobs));
-    other.forget(&[sent(&jobs[0]), sent(&jobs[3])]).await.unwrap();
+    other
+        .forget(&[sent(&jobs[0]), sent(&jobs[3])])
+        .await
+        .unwrap();
     let left = [jobs[1].id, jobs[2].id, jobs[4].id];
     assert_eq!(of(&stand.reports().await), left);
     let all: Vec<_> = jobs.iter().map(sent).collect();
@@ -135,11 +150,19 @@ pub async fn a_group_of_verdicts_may_be_forgotten_in_parts(stand: Stand) {
     let verdicts = taken.iter().map(|job| settlement(job, Verdict::Done));
     stand.redis.settle(verdicts.collect()).await.unwrap();
     assert_eq!(stand.sink.reports(3, SOON).await.unwrap().len(), 3);
-    stand.sink.forget(&[sent(&jobs[0]), sent(&jobs[1])]).await.unwrap();
+    stand
+        .sink
+        .forget(&[sent(&jobs[0]), sent(&jobs[1])])
+        .await
+        .unwrap();
     let reports = stand.reports().await;
     let left: Vec<_> = reports.iter().map(|report| report.settlement.id).collect();
     assert_eq!(left, ids(&jobs[2..]));
-    stand.sink.forget(&[sent(&jobs[2]), sent(&jobs[3])]).await.unwrap();
+    stand
+        .sink
+        .forget(&[sent(&jobs[2]), sent(&jobs[3])])
+        .await
+        .unwrap();
     assert!(stand.reports().await.is_empty());
     assert_eq!(stand.server.command(&["XLEN", &stand.key("reports")]), "0");
 }
@@ -153,7 +176,10 @@ pub async fn a_push_that_is_made_again_changes_nothing(stand: Stand) {
     // Its first answer was lost.
     assert_eq!(stand.push(&jobs).await.ready, 1);
     assert_eq!(ids(&stand.take(&worker, &["mail"], 9).await), [jobs[2].id]);
-    assert_eq!(stand.settle(&taken[1], Verdict::Done).await, Settled::Accepted);
+    assert_eq!(
+        stand.settle(&taken[1], Verdict::Done).await,
+        Settled::Accepted
+    );
     assert_eq!(stand.reports().await.len(), 2);
     assert_eq!(stand.sink.fill().await.unwrap().pushed, 3);
 }
@@ -163,7 +189,10 @@ pub async fn a_push_that_comes_too_late_leaves_nothing(stand: Stand) {
     // Whoever writes waits at the server for longer than the push may take.
     stand.server.command(&["CLIENT", "PAUSE", "300", "WRITE"]);
     let late = stand.sink.push(&jobs, Duration::from_millis(50)).await;
-    assert!(matches!(&late, Err(Error::Unavailable(why)) if why.contains("late")), "{late:?}");
+    assert!(
+        matches!(&late, Err(Error::Unavailable(why)) if why.contains("late")),
+        "{late:?}"
+    );
     for job in &jobs {
         assert_eq!(stand.hold(job).await, Hold::Gone);
     }
@@ -190,7 +219,10 @@ pub async fn a_job_that_was_sent_again_has_one_owner(stand: Stand) {
         assert_eq!(stand.hold(old).await, Hold::Gone);
         assert_eq!(stand.hold(new).await, Hold::Held);
     }
-    assert_eq!(stand.settle(&taken[0], Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(
+        stand.settle(&taken[0], Verdict::Done).await,
+        Settled::LeaseLost
+    );
     let again = stand.take(&worker, &["mail"], 9).await;
     let mut found = ids(&again);
     found.sort();
@@ -203,8 +235,16 @@ pub async fn a_job_that_was_sent_again_has_one_owner(stand: Stand) {
     for job in &again {
         assert_eq!(stand.settle(job, Verdict::Done).await, Settled::Accepted);
     }
-    let tokens: Vec<_> = stand.reports().await.iter().map(|it| it.settlement.token).collect();
-    assert!(new.iter().all(|job| tokens.contains(&job.token)), "{tokens:?}");
+    let tokens: Vec<_> = stand
+        .reports()
+        .await
+        .iter()
+        .map(|it| it.settlement.token)
+        .collect();
+    assert!(
+        new.iter().all(|job| tokens.contains(&job.token)),
+        "{tokens:?}"
+    );
 }
 
 pub async fn a_worker_is_woken_by_a_push(stand: Stand) {
@@ -230,7 +270,12 @@ pub async fn a_recalled_job_comes_back_unless_somebody_has_it(stand: Stand) {
         token: jobs[n].token,
         cancel,
     };
-    let all = [recalled(0, true), recalled(1, false), recalled(2, true), recalled(3, false)];
+    let all = [
+        recalled(0, true),
+        recalled(1, false),
+        recalled(2, true),
+        recalled(3, false),
+    ];
     stand.sink.recall(&all).await.unwrap();
     stand.sink.recall(&all).await.unwrap();
     let reports = stand.reports().await;

@@ -22,7 +22,10 @@ pub async fn a_flush_is_noticed_and_everything_is_gone(stand: Stand) {
     for job in &jobs {
         assert_eq!(stand.hold(job).await, Hold::Gone);
     }
-    assert_eq!(stand.settle(&taken[1], Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(
+        stand.settle(&taken[1], Verdict::Done).await,
+        Settled::LeaseLost
+    );
     let claimed = stand.redis.claim(wanted(&worker, &["mail"], 1)).await;
     assert!(matches!(claimed, Err(Error::LeaseLost)), "{claimed:?}");
     assert!(stand.sink.open(STORE).await.unwrap(), "it has no memory");
@@ -83,7 +86,10 @@ pub async fn nothing_is_left_of_jobs_that_are_forgotten(stand: Stand) {
     let mut keys: Vec<&str> = keys.lines().collect();
     keys.sort_unstable();
     // A stream stays when it is empty.
-    assert_eq!(keys, ["owner", "pushed", "reports"].map(|key| stand.key(key)));
+    assert_eq!(
+        keys,
+        ["owner", "pushed", "reports"].map(|key| stand.key(key))
+    );
     let fill = stand.sink.fill().await.unwrap();
     assert_eq!((fill.ready, fill.taken, fill.reports), (0, 0, 0));
 }

@@ -86,3 +86,4 @@ pub fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = CASES.iter().map(trial).collect();
     trials.extend(sidekiq::trials());
     trials
+}

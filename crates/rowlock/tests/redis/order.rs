@@ -81,7 +81,10 @@ pub async fn strict_queues_are_emptied_in_their_order(stand: Stand) {
         order: QueueOrder::Strict,
         ..wanted(&worker, &["mail"], limit)
     };
-    assert_eq!(by_queue(&stand.taken(claim(2)).await), BTreeMap::from([("b", 2)]));
+    assert_eq!(
+        by_queue(&stand.taken(claim(2)).await),
+        BTreeMap::from([("b", 2)])
+    );
     let taken = stand.taken(claim(2)).await;
     assert_eq!(by_queue(&taken), BTreeMap::from([("a", 1), ("b", 1)]));
 }
@@ -135,5 +138,8 @@ pub async fn kinds_and_queues_that_nobody_asked_for_stay(stand: Stand) {
     };
     assert_eq!(ids(&stand.taken(claim).await), [jobs[0].id]);
     assert_eq!(ids(&stand.take(&worker, &["mail"], 9).await), [jobs[3].id]);
-    assert_eq!(ids(&stand.take(&worker, &["b:mail"], 9).await), [jobs[2].id]);
+    assert_eq!(
+        ids(&stand.take(&worker, &["b:mail"], 9).await),
+        [jobs[2].id]
+    );
 }

@@ -10,7 +10,7 @@ use rowlock::drain::{Hold, Pushed, Report, Sink};
 use rowlock::engine::Dispatch;
 use rowlock::job::Token;
 use rowlock::settle::{Settled, Settlement, Verdict};
-use rowlock::{JobId, Name};
+use rowlock::{JobId, Name, Payload};
 
 use crate::conformance::world::{Home, Site, job, name, wanted};
 use crate::sqlite::home::File;
@@ -128,10 +128,11 @@ pub async fn template() -> ClaimedJob {
     let home = File::new();
     let site = Site {
         rowlock: home.open(Clock::system()),
+        detour: None,
     };
-    let mut new = job("mail").unique("key with spaces\n{\"and\":1}").unwrap();
-    new.payload = rowlock::Payload::parse(r#"{"to":"ä@example.org","n":12345678901234567890123}"#)
-        .unwrap();
+    let payload = Payload::parse(r#"{"to":"ä@example.org","n":12345678901234567890123}"#);
+    let new = job("mail").payload(payload.unwrap());
+    let new = new.unique("key with spaces\n{\"and\":1}").unwrap();
     site.stage(new).await;
     let worker = site.join().await;
     site.claim_one(&worker, &["mail"]).await

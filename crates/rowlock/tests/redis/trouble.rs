@@ -31,7 +31,9 @@ pub async fn a_foreign_key_is_refused_with_the_remedy(stand: Stand) {
 }
 
 pub async fn a_wrong_password_is_refused_and_not_shown(stand: Stand) {
-    stand.server.command(&["CONFIG", "SET", "requirepass", "right"]);
+    stand
+        .server
+        .command(&["CONFIG", "SET", "requirepass", "right"]);
     for user in ["", ":secret@", "somebody:secret@"] {
         let url = stand.server.url().replace("://", &format!("://{user}"));
         for why in heard(&url).await {
@@ -47,7 +49,9 @@ pub async fn a_wrong_password_is_refused_and_not_shown(stand: Stand) {
 }
 
 pub async fn missing_rights_are_named(stand: Stand) {
-    let rights = ["ACL", "SETUSER", "weak", "on", ">secret", "+@all", "~other:*", "&*"];
+    let rights = [
+        "ACL", "SETUSER", "weak", "on", ">secret", "+@all", "~other:*", "&*",
+    ];
     stand.server.command(&rights);
     let url = stand.server.url().replace("://", "://weak:secret@");
     for why in heard(&url).await {
@@ -57,8 +61,16 @@ pub async fn missing_rights_are_named(stand: Stand) {
         );
     }
     // Those that are asked for are enough.
-    let rights = ["resetkeys", "~rowlock:{jobs}*", "resetchannels", "&rowlock:{jobs}*", "-@admin"];
-    stand.server.command(&[&["ACL", "SETUSER", "weak"], &rights[..]].concat());
+    let rights = [
+        "resetkeys",
+        "~rowlock:{jobs}*",
+        "resetchannels",
+        "&rowlock:{jobs}*",
+        "-@admin",
+    ];
+    stand
+        .server
+        .command(&[&["ACL", "SETUSER", "weak"], &rights[..]].concat());
     assert!(!sink(&url).open(STORE).await.unwrap());
     let mut wakeups = redis(&url).wakeups();
     let _ = wakeups.mark();
@@ -96,7 +108,10 @@ pub async fn a_node_without_the_slot_names_the_one_that_has_it(_: Stand) {
     stand.push(&stand.jobs("mail", 2)).await;
     let worker = stand.join().await;
     let taken = stand.take(&worker, &["mail"], 2).await;
-    assert_eq!(stand.settle(&taken[0], Verdict::Done).await, Settled::Accepted);
+    assert_eq!(
+        stand.settle(&taken[0], Verdict::Done).await,
+        Settled::Accepted
+    );
     assert_eq!(stand.reports().await.len(), 1);
 }
 
@@ -114,7 +129,10 @@ pub async fn a_full_redis_takes_no_jobs_and_can_be_emptied(stand: Stand) {
     );
     assert_eq!(stand.hold(&more[0]).await, rowlock::drain::Hold::Gone);
     // Workers go on, also new ones: that makes room.
-    assert_eq!(stand.settle(&early[0], Verdict::Release).await, Settled::Accepted);
+    assert_eq!(
+        stand.settle(&early[0], Verdict::Release).await,
+        Settled::Accepted
+    );
     let other = stand.join().await;
     let taken = stand.take(&other, &["mail"], 100).await;
     assert_eq!(taken.len(), 100);
@@ -153,12 +171,18 @@ pub async fn an_examination_names_each_concern_and_its_remedy(stand: Stand) {
         found.iter().map(|concern| concern.worry).collect()
     };
     assert_eq!(worries(&found.concerns), [Worry::NoPersistence]);
-    stand.server.command(&["CONFIG", "SET", "appendonly", "yes"]);
+    stand
+        .server
+        .command(&["CONFIG", "SET", "appendonly", "yes"]);
     assert_eq!(worries(&examine(&address).await.unwrap().concerns), []);
     let used = examine(&address).await.unwrap().used_memory;
     let limit = (used + used / 20).to_string();
-    stand.server.command(&["CONFIG", "SET", "maxmemory", &limit]);
-    stand.server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    stand
+        .server
+        .command(&["CONFIG", "SET", "maxmemory", &limit]);
+    stand
+        .server
+        .command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     stand.server.command(&["SET", &stand.key("held"), "x"]);
     stand.server.command(&["SET", &stand.key("something"), "x"]);
     let found = examine(&address).await.unwrap();
@@ -170,5 +194,10 @@ pub async fn an_examination_names_each_concern_and_its_remedy(stand: Stand) {
     for key in ["held", "something"] {
         assert!(foreign.what.contains(&stand.key(key)), "{foreign:?}");
     }
-    assert!(found.concerns.iter().all(|concern| !concern.remedy.is_empty()));
+    assert!(
+        found
+            .concerns
+            .iter()
+            .all(|concern| !concern.remedy.is_empty())
+    );
 }

@@ -19,8 +19,14 @@ pub async fn a_dead_workers_jobs_are_bereft_and_its_verdicts_refused(stand: Stan
     stand.settle(&taken[0], Verdict::Done).await;
     assert!(stand.sink.bereft(9).await.unwrap().is_empty());
     stand.dead(&worker).await;
-    assert_eq!(stand.settle(&taken[1], Verdict::Done).await, Settled::LeaseLost);
-    let begun = stand.redis.start_suspect(&worker, taken[1].id, taken[1].token).await;
+    assert_eq!(
+        stand.settle(&taken[1], Verdict::Done).await,
+        Settled::LeaseLost
+    );
+    let begun = stand
+        .redis
+        .start_suspect(&worker, taken[1].id, taken[1].token)
+        .await;
     assert!(matches!(begun, Err(Error::LeaseLost)), "{begun:?}");
     let beat = stand.redis.heartbeat(&worker, vec![taken[1].token]).await;
     assert!(matches!(beat, Err(Error::LeaseLost)), "{beat:?}");
@@ -32,12 +38,17 @@ pub async fn a_dead_workers_jobs_are_bereft_and_its_verdicts_refused(stand: Stan
     // A verdict that waits, one without a worker, one that another has, one that nobody has.
     assert_eq!(holds, [Hold::Held, Hold::Bereft, Hold::Held, Hold::Held]);
     for _ in 0..2 {
-        assert_eq!(stand.sink.bereft(9).await.unwrap(), [sent(&jobs[1])]);
+        let bereft = stand.sink.bereft(9).await.unwrap();
+        let bereft: Vec<_> = bereft.iter().map(|job| (job.id, job.token)).collect();
+        assert_eq!(bereft, [sent(&jobs[1])]);
     }
     stand.sink.forget(&[sent(&jobs[1])]).await.unwrap();
     assert!(stand.sink.bereft(9).await.unwrap().is_empty());
     assert_eq!(stand.hold(&jobs[1]).await, Hold::Gone);
-    assert_eq!(stand.settle(&others[0], Verdict::Done).await, Settled::Accepted);
+    assert_eq!(
+        stand.settle(&others[0], Verdict::Done).await,
+        Settled::Accepted
+    );
     assert_eq!(stand.sink.fill().await.unwrap().workers, 1);
 }
 
@@ -49,12 +60,21 @@ pub async fn a_released_job_goes_to_the_front(stand: Stand) {
     for job in taken[1..].iter().rev() {
         assert_eq!(stand.settle(job, Verdict::Release).await, Settled::Accepted);
     }
-    assert!(stand.reports().await.is_empty(), "the store hears nothing of it");
+    assert!(
+        stand.reports().await.is_empty(),
+        "the store hears nothing of it"
+    );
     assert_eq!(stand.sink.fill().await.unwrap().ready, 4);
     let again = stand.take(&worker, &["mail"], 9).await;
     assert_eq!(ids(&again), ids(&jobs[1..]));
-    assert_eq!(stand.settle(&taken[1], Verdict::Done).await, Settled::LeaseLost);
-    assert_eq!(stand.settle(&again[0], Verdict::Done).await, Settled::Accepted);
+    assert_eq!(
+        stand.settle(&taken[1], Verdict::Done).await,
+        Settled::LeaseLost
+    );
+    assert_eq!(
+        stand.settle(&again[0], Verdict::Done).await,
+        Settled::Accepted
+    );
 }
 
 pub async fn a_claim_whose_answer_was_lost_goes_back_with_the_next_beat(stand: Stand) {
@@ -71,8 +91,14 @@ pub async fn a_claim_whose_answer_was_lost_goes_back_with_the_next_beat(stand: S
     assert_eq!(beat.released, 0);
     let again = stand.take(&worker, &["mail"], 9).await;
     assert_eq!(ids(&again), ids(&jobs[3..]));
-    assert_eq!(stand.settle(&lost[1], Verdict::Done).await, Settled::LeaseLost);
-    assert_eq!(stand.settle(&first[1], Verdict::Done).await, Settled::Accepted);
+    assert_eq!(
+        stand.settle(&lost[1], Verdict::Done).await,
+        Settled::LeaseLost
+    );
+    assert_eq!(
+        stand.settle(&first[1], Verdict::Done).await,
+        Settled::Accepted
+    );
 }
 
 pub async fn a_worker_that_leaves_leaves_nothing_behind(stand: Stand) {
@@ -82,9 +108,15 @@ pub async fn a_worker_that_leaves_leaves_nothing_behind(stand: Stand) {
     let taken = stand.take(&worker, &["mail"], 3).await;
     stand.settle(&taken[0], Verdict::Done).await;
     stand.redis.leave(&worker).await.unwrap();
-    assert_eq!(stand.settle(&taken[1], Verdict::Done).await, Settled::LeaseLost);
+    assert_eq!(
+        stand.settle(&taken[1], Verdict::Done).await,
+        Settled::LeaseLost
+    );
     let other = stand.join().await;
-    assert_eq!(ids(&stand.take(&other, &["mail"], 9).await), ids(&jobs[1..]));
+    assert_eq!(
+        ids(&stand.take(&other, &["mail"], 9).await),
+        ids(&jobs[1..])
+    );
     let keys = stand.server.command(&["KEYS", &format!("*{worker}*")]);
     assert_eq!(keys, "");
     assert!(stand.sink.bereft(9).await.unwrap().is_empty());
@@ -100,7 +132,11 @@ pub async fn a_stopped_job_that_is_released_goes_back_to_the_store(stand: Stand)
         token: job.token,
         cancel: n == 1,
     });
-    stand.sink.recall(&recalled.collect::<Vec<_>>()).await.unwrap();
+    stand
+        .sink
+        .recall(&recalled.collect::<Vec<_>>())
+        .await
+        .unwrap();
     for job in &taken {
         stand.settle(job, Verdict::Release).await;
     }
@@ -116,7 +152,9 @@ pub async fn a_body_that_can_not_be_read_stops_nobody(stand: Stand) {
     stand.push(&jobs).await;
     let id = |n: usize| jobs[n].id.to_string();
     let bodies = stand.key("body");
-    stand.server.command(&["HSET", &bodies, &id(0), "{\"kind\":"]);
+    stand
+        .server
+        .command(&["HSET", &bodies, &id(0), "{\"kind\":"]);
     stand.server.command(&["HDEL", &bodies, &id(1)]);
     let foreign = stand.server.command(&["HGET", &bodies, &id(3)]);
     stand.server.command(&["HSET", &bodies, &id(2), &foreign]);
@@ -137,8 +175,13 @@ pub async fn a_verdict_that_can_not_be_read_is_dropped(stand: Stand) {
     let taken = stand.take(&worker, &["mail"], 1).await;
     let reports = stand.key("reports");
     stand.server.command(&["XADD", &reports, "*", "1", "{}"]);
-    stand.server.command(&["XADD", &reports, "*", "x", "y", "z", ""]);
+    stand
+        .server
+        .command(&["XADD", &reports, "*", "x", "y", "z", ""]);
     stand.settle(&taken[0], Verdict::Done).await;
-    assert_eq!(stand.sink.reports(9, Duration::ZERO).await.unwrap().len(), 1);
+    assert_eq!(
+        stand.sink.reports(9, Duration::ZERO).await.unwrap().len(),
+        1
+    );
     assert_eq!(stand.server.command(&["XLEN", &reports]), "1");
 }

@@ -14,11 +14,11 @@ use crate::error::Result;
 /// The sink of a route; nothing is connected yet.
 #[cfg(feature = "redis")]
 pub(super) fn open(route: &Route, clock: &Clock) -> Result<Arc<dyn Sink>> {
-    if route.reports_back() {
-        let sink = redis::RedisSink::new(&route.to, clock.clone())?;
-        return Ok(Arc::new(sink));
+    let clock = clock.clone();
+    match route.reports_back() {
+        true => Ok(Arc::new(redis::RedisSink::new(&route.to, clock)?)),
+        false => Ok(Arc::new(sidekiq::Sidekiq::new(route, clock)?)),
     }
-    Ok(Arc::new(sidekiq::Sidekiq::new(route, clock.clone())?))
 }
 
 /// The sink of a route; nothing is connected yet.

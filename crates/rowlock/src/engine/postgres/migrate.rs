@@ -108,6 +108,7 @@ const FUNCTIONS: &[Sql] = &[
     sql!("still_wanted"),
     sql!("declare_crons"),
     sql!("fire"),
+    sql!("store_id"),
     sql!("declare_route"),
     sql!("keep_route"),
     sql!("sent_young"),

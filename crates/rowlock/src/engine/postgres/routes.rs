@@ -24,7 +24,7 @@ pub(super) type Young = BTreeMap<JobId, SentJob>;
 #[async_trait]
 impl Routes for Postgres {
     async fn store_id(&self) -> Result<u64> {
-        let rows = self.query(sql!("store_id"), &[]).await?;
+        let rows = self.call("store_id", &[]).await?;
         match rows.first() {
             Some(row) => count(row, 0),
             None => Err(Error::Bug("the store has no number of its own".to_owned())),

@@ -4,12 +4,12 @@
 -- A job goes by its kind's route; if that is direct, by its queue's.
 ALTER TABLE rowlock.queue ADD COLUMN route text NOT NULL DEFAULT 'direct';
 
--- One row: the store's own number, which jobs of different stores are told apart by.
+-- At most one row: the store's own number, which jobs of different stores are told apart by. It is written
+-- when it is first asked for, so that the rows of a store can be copied into a new one.
 CREATE TABLE rowlock.store (
     one boolean NOT NULL PRIMARY KEY DEFAULT true CHECK (one),
     id  bigint NOT NULL
 );
-INSERT INTO rowlock.store (id) SELECT ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint;
 
 -- What a route holds is read page by page.
 DROP INDEX rowlock.aside_worker;

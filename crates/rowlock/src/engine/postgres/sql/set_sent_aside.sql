@@ -3,18 +3,21 @@
 CREATE FUNCTION rowlock.set_sent_aside(segment integer, now timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     routes CONSTANT bigint[] := ARRAY (SELECT number FROM rowlock.worker WHERE id LIKE 'drain:%');
-    old record;
+    moved bigint := 0;
 BEGIN
-    IF routes = '{}' THEN
-        RETURN 0;
+    IF routes <> '{}' THEN
+        EXECUTE format($move$
+            WITH old AS MATERIALIZED (
+                -- Not one that is being settled: it goes by itself.
+                SELECT ctid AS place FROM rowlock.job_%1$s
+                WHERE worker = ANY ($1) AND started_at <= $2 - interval '10 s' LIMIT 20000
+                FOR UPDATE SKIP LOCKED
+            ), gone AS (
+                DELETE FROM rowlock.job_%1$s WHERE ctid = ANY (ARRAY (SELECT place FROM old)) RETURNING *
+            )
+            INSERT INTO rowlock.aside SELECT * FROM gone
+            $move$, segment) USING routes, now;
+        GET DIAGNOSTICS moved = ROW_COUNT;
     END IF;
-    EXECUTE format($old$
-        SELECT array_agg(id) AS ids, array_agg(token) AS tokens
-        FROM (SELECT id, token FROM rowlock.job_%s
-              WHERE worker = ANY ($1) AND started_at <= $2 - interval '10 s' LIMIT 5000) AS old
-        $old$, segment) INTO old USING routes, now;
-    IF old.ids IS NULL THEN
-        RETURN 0;
-    END IF;
-    RETURN (SELECT count(*) FROM rowlock.set_aside(old.ids, old.tokens));
+    RETURN moved;
 END $$

@@ -53,19 +53,20 @@ local COUNTED = { r = 'ready', t = 'taken', v = 'told' }
 local function give_back(jobs)
   if #jobs == 0 then return end
   local asked = call('EXISTS', ASKED) == 1
-  local held, lanes, told, forgotten = {}, {}, {}, {}
+  local held, lanes, told, ended, ids = {}, {}, {}, {}, {}
   for n = #jobs, 1, -1 do
     local id, rest = jobs[n][1], jobs[n][3]
     local token, due, lane = match(rest, '^(%S+) (%S+) (%S+)')
     local wanted = asked and call('HGET', ASKED, id)
     wanted = wanted and match(wanted, '^' .. token .. ' (%a+)$')
+    ids[#ids + 1] = id
     held[#held + 1] = id
     if wanted then
       held[#held + 1] = 'v ' .. token
       local verdict = wanted == 'cancel' and 'cancelled' or 'release'
       told[#told + 1] = id
       told[#told + 1] = '{"verdict":"' .. verdict .. '"}\n' .. jobs[n][2] .. ' ' .. jobs[n][4] .. ' ' .. rest
-      forgotten[#forgotten + 1] = id
+      ended[#ended + 1] = id
     else
       held[#held + 1] = 'r ' .. rest
       local entries = lanes[lane]
@@ -76,19 +77,19 @@ local function give_back(jobs)
       entries[#entries + 1] = id .. ' ' .. token .. ' ' .. due
     end
   end
-  spread('HDEL', ASKED, forgotten)
-  spread('HDEL', BODY, forgotten)
+  -- First what frees memory: once a script has done that, a full Redis lets it go on.
+  spread('HDEL', ASKED, ids)
+  spread('HDEL', BODY, ended)
   spread('HSET', HELD, held)
   for lane, entries in pairs(lanes) do
     spread('LPUSH', READY .. lane, entries)
     call('SADD', LANES, lane)
   end
   report(told)
-  local ended = #told / 2
   count('taken', -#jobs)
-  count('told', ended)
-  count('ready', #jobs - ended)
-  if #jobs > ended then call('PUBLISH', P .. ':bell', '') end
+  count('told', #ended)
+  count('ready', #jobs - #ended)
+  if #jobs > #ended then call('PUBLISH', P .. ':bell', '') end
 end
 
 -- Of jobs taken under one token by one worker: those that still are.

@@ -9,7 +9,7 @@ local what, worker = ARGV[1], ARGV[2]
 local alive, running = ALIVE .. worker, RUNNING .. worker
 
 if what == 'join' then
-  -- First something that frees memory: a full Redis is emptied by its workers.
+  -- First what frees memory: once a script has done that, a full Redis lets it go on.
   call('DEL', alive)
   call('SET', alive, ARGV[3], 'PX', ARGV[3])
   call('SADD', WORKERS, worker)
