@@ -337,6 +337,7 @@ fn dev_drains_too() {
     let place = Place::with_config(&format!("{KINDS}{}", drain_to(&redis.url())));
     let mut dev = place.start(&["dev", "--listen", "127.0.0.1:0"]);
     dev.line_with("  drain      redis to redis://");
+    dev.line_with("  elsewhere  send_email: run by `rowlock work --from redis://");
     place.ok(&["enqueue", "send_email"]);
     wait_for(&place, "ready", 1);
     dev.signal("TERM");
