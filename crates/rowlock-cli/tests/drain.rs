@@ -391,6 +391,7 @@ fn a_drain_and_a_worker_of_redis_tell_how_they_are() {
     let numbers = get(&drain_at, "/metrics");
     for line in [
         "rowlock_drain_sent_total{route=\"redis\"} 1",
+        "rowlock_drain_verdicts_total{route=\"redis\",answer=\"accepted\"} 1",
         "rowlock_drain_sink_up{route=\"redis\"} 1",
         "rowlock_store_up 1",
     ] {
