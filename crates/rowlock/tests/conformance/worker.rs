@@ -70,6 +70,8 @@ pub async fn a_worker_does_not_end_while_a_retry_is_due(world: World) {
     // Without the second look it ended early about once in four hundred retries.
     const TIMES: usize = 400;
     let site = real(&world);
+    // A worker without the store can't add it.
+    site.engine().add_kinds(&[kind("again")]).await.unwrap();
     let id = site.stage(job("again").max_attempts(10_000).unwrap()).await;
     let ran = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ran);
@@ -101,6 +103,8 @@ pub async fn panics_and_timeouts_are_attempts(world: World) {
     let site = real(&world);
     let mut slow = kind("slow");
     slow.timeout = Duration::from_millis(5);
+    let kinds = [kind("panics"), slow.clone()];
+    site.engine().add_kinds(&kinds).await.unwrap();
     let panics = site.stage(job("panics").max_attempts(2).unwrap()).await;
     let hangs = site.stage(job("slow").max_attempts(2).unwrap()).await;
     let worker = site
