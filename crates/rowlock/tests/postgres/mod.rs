@@ -101,6 +101,7 @@ cases! {
     routes:
         what_was_sent_keeps_no_segment_though_no_drain_runs,
         a_list_of_what_was_sent_sets_it_aside,
+        a_route_whose_row_was_removed_keeps_what_it_sent,
         an_older_worker_goes_on_after_the_migration,
         a_claim_of_a_route_reads_its_own_rows_and_no_others;
     leaders:

@@ -101,6 +101,32 @@ pub async fn a_list_of_what_was_sent_sets_it_aside(small: Small) {
     assert_eq!(found, [old[28], old[29], young[0], young[1]]);
 }
 
+pub async fn a_route_whose_row_was_removed_keeps_what_it_sent(small: Small) {
+    let world = small.world();
+    let site = small.open(&world.clock);
+    send_by_route(&site, "mail").await;
+    let staged = site.stage_many("mail", 3).await;
+    let sent = sends(&site, 10).await;
+    let removed = "DELETE FROM rowlock.worker WHERE id = 'drain:sink'";
+    small.side.execute(removed).unwrap();
+    let expired = small.open(&world.clock).engine().expire().await.unwrap();
+    assert_eq!((expired.returned, expired.ended), (0, 0));
+    // An older worker may think that nobody beats for them.
+    let bury = format!(
+        "SELECT buried FROM rowlock.expire({}, NULL, NULL, NULL, 0, '{{}}', 10)",
+        small.side.value("SELECT min(worker) FROM rowlock.job")
+    );
+    assert_eq!(small.side.value(&bury), "f");
+    let routes = site.rowlock.routes();
+    routes.keep_route(&holder(), LEASE).await.unwrap();
+    let held = routes.sent(&holder(), None, 10).await.unwrap();
+    assert_eq!(held.iter().map(|job| job.id).collect::<Vec<_>>(), staged);
+    assert_eq!(
+        site.settle(&sent[0], Verdict::Done).await,
+        Settled::Accepted
+    );
+}
+
 pub async fn an_older_worker_goes_on_after_the_migration(small: Small) {
     let world = small.world();
     let site = small.open(&world.clock);

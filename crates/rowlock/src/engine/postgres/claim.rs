@@ -90,7 +90,7 @@ impl Postgres {
             )
             .await?;
         let (jobs, summary) = self.keep(wanted, wanted.limit, &rows)?;
-        asking.map(Asking::answered);
+        asking.answered();
         Ok(Claimed {
             jobs: jobs.into_iter().map(|(_, job)| job).collect(),
             next_due: self.local_time(summary.next_due, summary.now),
@@ -153,7 +153,7 @@ impl Postgres {
             )
             .await?;
         let answer = self.keep(wanted, limit, &rows)?;
-        asking.map(Asking::answered);
+        asking.answered();
         if answer.1.swept {
             lock(&outlook.budget).spent(began, self.clock.elapsed());
         }
@@ -225,10 +225,9 @@ impl Postgres {
 
     /// Rows of a lost answer are found by the worker's next heartbeat; a route has none, it is asked for
     /// what it has sent.
-    fn asking(&self, wanted: &Claim) -> Option<Asking<'_>> {
-        let now = self.clock.elapsed();
-        let is_direct = wanted.route.is_none();
-        is_direct.then(|| self.holdings.asking(&wanted.worker, now))
+    fn asking(&self, wanted: &Claim) -> Asking<'_> {
+        let worker = wanted.route.is_none().then(|| wanted.worker.clone());
+        self.holdings.asking(worker, self.clock.elapsed())
     }
 
     /// A time of the server's, by the clock of this process: whoever waits for it looks at this one.

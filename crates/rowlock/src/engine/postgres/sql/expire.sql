@@ -21,7 +21,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('rowlock.worker'), (of_worker % 2147483647)::integer);
     SELECT suspect_id, suspect_token INTO paying FROM rowlock.worker
     WHERE number = of_worker AND id NOT LIKE 'drain:%' AND seen_at IS NOT DISTINCT FROM seen FOR UPDATE;
-    buried := FOUND OR (seen IS NULL AND NOT EXISTS (SELECT 1 FROM rowlock.worker WHERE number = of_worker));
+    buried := FOUND OR (seen IS NULL AND of_worker > 0 AND NOT EXISTS (SELECT 1 FROM rowlock.worker WHERE number = of_worker));
     returned := 0;
     ended := 0;
     IF NOT buried THEN

@@ -11,7 +11,9 @@ DECLARE
     kinds text[];
     queues text[];
 BEGIN
-    INSERT INTO rowlock.worker AS w (id, lease_ms, joined_at, seen_at) VALUES (holder, lease, now, now)
+    -- Its number is below zero and made from its name: if somebody removes the row, the next one is its again.
+    INSERT INTO rowlock.worker AS w (number, id, lease_ms, joined_at, seen_at)
+    VALUES (-1 - (hashtextextended(holder, 0) & 4611686018427387903), holder, lease, now, now)
     ON CONFLICT (id) DO UPDATE SET seen_at = EXCLUDED.seen_at, lease_ms = EXCLUDED.lease_ms
     RETURNING w.number INTO of_worker;
     RETURN QUERY SELECT of_worker, NULL::bigint, NULL::bigint, NULL::boolean
