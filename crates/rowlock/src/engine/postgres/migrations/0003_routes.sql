@@ -1,7 +1,8 @@
 -- operators: safe while workers run
--- purpose: routes of queues, what they hold by its number, and a number that tells this store from others
+-- purpose: routes of queues, and a number that tells this store from others
 
--- A job goes by its kind's route; if that is direct, by its queue's.
+-- A job goes by its kind's route; if that is direct, by its queue's. This is the only
+-- table of the workers' that is locked: two might be waited for crosswise.
 ALTER TABLE rowlock.queue ADD COLUMN route text NOT NULL DEFAULT 'direct';
 
 -- At most one row: the store's own number, which jobs of different stores are told apart by. It is written
@@ -10,10 +11,6 @@ CREATE TABLE rowlock.store (
     one boolean NOT NULL PRIMARY KEY DEFAULT true CHECK (one),
     id  bigint NOT NULL
 );
-
--- What a route holds is read page by page.
-DROP INDEX rowlock.aside_worker;
-CREATE INDEX aside_worker ON rowlock.aside (worker, id) WHERE worker IS NOT NULL;
 
 -- They take a route now. Whoever names none, as older workers do, means those that go by none.
 DROP FUNCTION IF EXISTS rowlock.claim, rowlock.claim_suspect;
