@@ -14,8 +14,8 @@ pub enum Drain {
     Run(DrainRun),
     /// List the routes: what waits, what was sent, who drains, and how full Redis is
     #[command(after_help = "\
-UNSENT is what is due and not sent yet, LAG how long the oldest of it has been due, SENT what Redis has
-and hasn't answered for. The last five are Redis' own numbers.
+UNSENT is what is due and not sent yet, LAG how long the oldest of it has been due, SENT what Redis
+has and hasn't answered for. READY to PUSHED are Redis' own numbers.
 
 Examples:
   rowlock drain status
@@ -23,10 +23,10 @@ Examples:
     Status,
     /// Give a route up: its jobs go directly again, and what it still holds goes back
     #[command(after_help = "\
-For a Redis that is gone for good, or that nobody wants any more. What a worker of it is running just
-then may run again. If Redis is still there, leave nothing to be run twice: write kinds = [] into the
-[[drain]], `rowlock apply`, let `rowlock drain run` go on until `rowlock drain status` says SENT 0, and
-recall the route then.
+For a Redis that is gone for good, or that nobody wants any more. What a worker of it is running
+just then may run again. If Redis is still there, leave nothing to be run twice: write kinds = []
+into the [[drain]], `rowlock apply`, let `rowlock drain run` go on until `rowlock drain status` says
+SENT 0, and recall the route then.
 
 Example:
   rowlock drain recall redis")]
@@ -41,9 +41,10 @@ Example:
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Any number may run side by side; one that dies is missed by nobody. Nothing is lost if Redis is: what it
-doesn't hold any more is found by asking, and sent again. The URL of a route may also come from the
-environment, so that its password needn't be in the file: ROWLOCK_DRAIN_REDIS for the route redis.
+Any number may run side by side; one that dies is missed by nobody. Nothing is lost if Redis is:
+what it doesn't hold any more is found by asking, and sent again. The URL of a route may also come
+from the environment, so that its password needn't be in the file: ROWLOCK_DRAIN_REDIS for the route
+redis.
 
 Examples:
   rowlock drain run

@@ -172,8 +172,8 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A SQLite file is made if it isn't there; in PostgreSQL, `migrate up` comes first. The handlers and the
-drains of rowlock.toml run too. Payloads of the demo kinds:
+A SQLite file is made if it isn't there; in PostgreSQL, `migrate up` comes first. The handlers and
+the drains of rowlock.toml run too. Payloads of the demo kinds:
   echo   anything: it is written to stdout
   sleep  {\"for\":\"2s\"}
   flaky  {\"failures\":2}   fails twice, a second apart, then succeeds
@@ -258,8 +258,8 @@ pub struct Enqueue {
 #[command(after_help = "\
 SIGTERM or Ctrl-C: takes no more jobs and lets the running ones finish within [worker] grace; a
 second one gives them back at once.
-With --from no database is opened: the jobs come from Redis, where `rowlock drain run` puts them and
-fetches what became of them.
+With --from no database is opened: the jobs come from Redis, where `rowlock drain run` puts them
+and fetches what became of them. Without it, jobs that go by a route are left alone.
 
 Examples:
   rowlock work

@@ -47,6 +47,7 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let mut lines = vec![store_line(setup, created), worker_line(&handlers, &options)];
     lines.extend(scheduler_line(setup, &rowlock).await?);
     lines.extend(routes.iter().map(drain::line));
+    lines.extend(drain::elsewhere(&routes, &handlers));
     block(&lines, beside.http.as_ref());
     if !routes.is_empty() {
         let drained = drain::drain(&rowlock, routes, pairs.clone());

@@ -35,6 +35,8 @@ pub struct Line {
     pub(super) ahead: usize,
     /// How many jobs waited in the sink when it was last told.
     pub(super) ready: AtomicUsize,
+    /// How many jobs are sent at once: fewer after a push that failed.
+    pub(super) pace: AtomicUsize,
     /// Something may have been lost: everything sent is asked about.
     pub(super) doubt: AtomicBool,
     up: watch::Sender<bool>,
@@ -68,6 +70,7 @@ impl Line {
             batch: route.batch,
             ahead: route.ahead,
             ready: AtomicUsize::new(0),
+            pace: AtomicUsize::new(route.batch),
             doubt: AtomicBool::new(true),
             up: watch::channel(false).0,
             #[cfg(feature = "test-hooks")]

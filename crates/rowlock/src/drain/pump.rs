@@ -39,7 +39,8 @@ impl Line {
     /// goes back with the next [`adopt`](Self::adopt).
     pub async fn pump(&self) -> Result<Pumped> {
         let ready = self.ready.load(Ordering::Relaxed);
-        let limit = self.ahead.saturating_sub(ready).min(self.batch);
+        let pace = self.pace.load(Ordering::Relaxed).clamp(1, self.batch);
+        let limit = self.ahead.saturating_sub(ready).min(pace);
         if limit == 0 {
             let fill = match self.sink.fill().await {
                 Ok(fill) => fill,
@@ -116,9 +117,18 @@ impl Line {
         crash_point!("drain.sending");
         let pushed = match self.sink.push(&jobs, within).await {
             Ok(pushed) => pushed,
-            Err(why) => return Err(self.down(why)),
+            Err(why) => {
+                // It may be the size that it can't bear.
+                self.pace.store(jobs.len() / 2, Ordering::Relaxed);
+                return Err(self.down(why));
+            }
         };
         crash_point!("drain.sent");
+        let pace = self.pace.load(Ordering::Relaxed);
+        self.pace.store(
+            pace.saturating_mul(2).clamp(1, self.batch),
+            Ordering::Relaxed,
+        );
         self.ready.store(pushed.ready, Ordering::Relaxed);
         let mut ends = Vec::new();
         for job in &jobs {

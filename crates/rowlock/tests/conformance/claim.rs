@@ -257,7 +257,7 @@ pub async fn a_given_up_worker_claims_nothing(world: World) {
     let id = site.stage(job("mail")).await;
     let refused = site.dispatch().claim(wanted(&worker, &["mail"], 10)).await;
     assert!(matches!(refused, Err(Error::LeaseLost)), "{refused:?}");
-    assert_eq!(site.state(id).await, JobState::Pending);
+    assert_eq!(site.state(id).await, site.waiting());
     assert!(matches!(
         site.beat(&worker, &[]).await,
         Err(Error::LeaseLost)

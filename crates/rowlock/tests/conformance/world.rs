@@ -52,6 +52,8 @@ pub trait Detour: Dispatch {
     async fn bury(&self) -> rowlock::error::Result<(Vec<WorkerId>, usize)>;
     /// Who holds the jobs, as the store knows it.
     fn holder(&self) -> WorkerId;
+    /// Workers that have joined and not left.
+    fn workers(&self) -> Vec<WorkerId>;
 }
 
 /// An application that shares the database.
@@ -163,12 +165,39 @@ impl Site {
         }
     }
 
-    #[allow(dead_code)]
     /// The state of a job that is due and that nobody runs: it may have been sent on.
     pub fn waiting(&self) -> JobState {
         match self.dispatch().capabilities().drained {
             true => JobState::Processing,
             false => JobState::Pending,
+        }
+    }
+
+    /// The state and the attempts of a job that was given back. What was sent stays sent, and its attempt
+    /// is charged by a verdict.
+    pub fn given_back(&self) -> (JobState, u32) {
+        match self.dispatch().capabilities().drained {
+            true => (JobState::Processing, 1),
+            false => (JobState::Pending, 0),
+        }
+    }
+
+    /// The same store without the detour.
+    pub fn straight(&self) -> Self {
+        Self {
+            rowlock: self.rowlock.clone(),
+            detour: None,
+        }
+    }
+
+    /// Workers that have joined and not left.
+    pub async fn workers(&self) -> Vec<WorkerId> {
+        match &self.detour {
+            Some(detour) => detour.workers(),
+            None => {
+                let all = self.rowlock.operate().workers().await.unwrap();
+                all.into_iter().map(|worker| worker.id).collect()
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! A store whose jobs go to their workers through Redis.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,7 +23,6 @@ pub struct Through {
     inner: Arc<dyn Home>,
     prefix: String,
     shared: Arc<Shared>,
-    now: Mutex<Option<Timestamp>>,
 }
 
 impl Through {
@@ -34,21 +33,9 @@ impl Through {
             inner,
             prefix: format!("case{number}"),
             shared: Arc::default(),
-            now: Mutex::default(),
         }
     }
 }
-
-/// Time has passed: leases in Redis are so much shorter.
-const PASS: &str = "for _, id in ipairs(redis.call('SMEMBERS', KEYS[1] .. ':workers')) do
-    local key = KEYS[1] .. ':worker:' .. id
-    local left = redis.call('PTTL', key)
-    if left > tonumber(ARGV[1]) then
-        redis.call('PEXPIRE', key, left - ARGV[1])
-    elseif left > 0 then
-        redis.call('DEL', key)
-    end
-end";
 
 impl Home for Through {
     fn migrate(&self) {
@@ -78,12 +65,6 @@ impl Home for Through {
 
     fn time_is(&self, now: Timestamp) {
         self.inner.time_is(now);
-        let before = self.now.lock().unwrap().replace(now);
-        if let Some(before) = before {
-            let passed = before.duration_until(now).as_millis().to_string();
-            let key = format!("rowlock:{{{}}}", self.prefix);
-            server().command(&["EVAL", PASS, "1", &key, &passed]);
-        }
     }
 
     fn time_passes(&self) {

@@ -38,7 +38,7 @@ pub fn a_full_redis_is_waited_for(stand: &Stand) {
         .lines()
         .find_map(|line| line.strip_prefix("used_memory:"));
     let used: u64 = used.unwrap().trim().parse().unwrap();
-    let limit = (used + 500_000).to_string();
+    let limit = (used + 2_500_000).to_string();
     stand.redis.command(&["CONFIG", "SET", "maxmemory", &limit]);
     stand.stage("quick", 10_000);
     let drain = stand.drain(LEASE_MS, "quick");

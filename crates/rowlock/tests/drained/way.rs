@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rowlock::claim::{Claim, Claimed, Heartbeat, WorkerId};
+use rowlock::clock::{Clock, Elapsed};
 use rowlock::drain::sinks::redis::Redis;
 use rowlock::drain::{Line, Options, Route};
 use rowlock::engine::{Capabilities, Dispatch, Routes, Wakeups};
@@ -19,6 +20,9 @@ use crate::conformance::world::{Detour, LEASE};
 pub struct Way {
     line: Line,
     redis: Redis,
+    clock: Clock,
+    /// One step after the other.
+    moves: tokio::sync::Mutex<()>,
     route: Route,
     routes: Arc<dyn Routes>,
     shared: Arc<Shared>,
@@ -29,7 +33,15 @@ pub struct Way {
 pub struct Shared {
     /// The kinds that somebody has asked for: they go by the route.
     kinds: Mutex<BTreeSet<Name>>,
-    joined: Mutex<Vec<WorkerId>>,
+    joined: Mutex<Vec<Joined>>,
+}
+
+/// A worker, and when its lease began by the clock of the case.
+#[derive(Clone)]
+struct Joined {
+    worker: WorkerId,
+    lease: Duration,
+    heard: Elapsed,
 }
 
 impl Way {
@@ -44,6 +56,8 @@ impl Way {
         Self {
             line: Line::new(rowlock, &route, &options).unwrap(),
             redis: Redis::open(url, rowlock.clock().clone()).unwrap(),
+            clock: rowlock.clock().clone(),
+            moves: Default::default(),
             routes: rowlock.routes(),
             route,
             shared,
@@ -61,6 +75,22 @@ impl Way {
         self.line.beat().await
     }
 
+    fn key(&self, name: &str) -> String {
+        format!("{}:{name}", self.redis.address().keys())
+    }
+
+    /// A lease in Redis ends by its own clock. This one's is the case's.
+    fn end_leases(&self) -> Vec<WorkerId> {
+        let now = self.clock.elapsed();
+        let joined = self.shared.joined.lock().unwrap().clone();
+        let over = joined.iter().filter(|joined| {
+            let key = self.key(&format!("worker:{}", joined.worker));
+            now.saturating_sub(joined.heard) >= joined.lease
+                && super::home::server().command(&["DEL", &key]).trim() == "1"
+        });
+        over.map(|joined| joined.worker.clone()).collect()
+    }
+
     async fn collect(&self) -> Result<()> {
         while self.line.collect(Duration::ZERO).await? != (0, 0) {}
         Ok(())
@@ -74,7 +104,12 @@ impl Dispatch for Way {
     }
 
     async fn join(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
-        self.shared.joined.lock().unwrap().push(worker.clone());
+        let joined = Joined {
+            worker: worker.clone(),
+            lease,
+            heard: self.clock.elapsed(),
+        };
+        self.shared.joined.lock().unwrap().push(joined);
         self.redis.join(worker, lease).await
     }
 
@@ -82,11 +117,18 @@ impl Dispatch for Way {
         self.line.open().await?;
         self.line.beat().await?;
         let heard = self.redis.heartbeat(worker, held).await?;
+        let now = self.clock.elapsed();
+        for joined in self.shared.joined.lock().unwrap().iter_mut() {
+            if joined.worker == *worker {
+                joined.heard = now;
+            }
+        }
         self.collect().await?;
         Ok(heard)
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
+        let _moves = self.moves.lock().await;
         self.line.open().await?;
         self.declare(&claim.kinds).await?;
         self.collect().await?;
@@ -124,10 +166,7 @@ impl Dispatch for Way {
 impl Detour for Way {
     async fn bury(&self) -> Result<(Vec<WorkerId>, usize)> {
         self.line.open().await?;
-        let over = dead(&self.redis.address().keys());
-        let joined = self.shared.joined.lock().unwrap().clone();
-        let is_over = |worker: &WorkerId| over.iter().any(|dead| dead == worker.as_str());
-        let dead = joined.into_iter().filter(is_over).collect();
+        let dead = self.end_leases();
         let mut returned = 0;
         loop {
             match self.line.bury().await? {
@@ -140,15 +179,12 @@ impl Detour for Way {
     fn holder(&self) -> WorkerId {
         self.route.holder()
     }
-}
 
-/// Workers of Redis whose lease is over.
-fn dead(keys: &str) -> Vec<String> {
-    let server = super::home::server();
-    let known = server.command(&["SMEMBERS", &format!("{keys}:workers")]);
-    let dead = known.lines().filter(|worker| {
-        let alive = server.command(&["EXISTS", &format!("{keys}:worker:{worker}")]);
-        alive.trim() != "1"
-    });
-    dead.map(str::to_owned).collect()
+    fn workers(&self) -> Vec<WorkerId> {
+        let known = super::home::server().command(&["SMEMBERS", &self.key("workers")]);
+        let joined = self.shared.joined.lock().unwrap();
+        let lives = |worker: &&Joined| known.lines().any(|id| id == worker.worker.as_str());
+        let living = joined.iter().filter(lives);
+        living.map(|joined| joined.worker.clone()).collect()
+    }
 }

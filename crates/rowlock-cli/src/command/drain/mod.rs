@@ -10,8 +10,9 @@ use anyhow::Result;
 use rowlock::config::nearest;
 use rowlock::drain::{Drain, Options, Route};
 use rowlock::engine::RouteRow;
+use rowlock::run::Runner;
 use rowlock::verify::Ran;
-use rowlock::{Error, Name, Pair, Rowlock};
+use rowlock::{Error, Kind, Name, Pair, Rowlock};
 
 use super::work::names;
 use crate::cli;
@@ -82,6 +83,24 @@ pub fn line(route: &Route) -> (&'static str, String) {
         }
     }
     ("drain", line)
+}
+
+/// The lines of a start block about kinds that have a handler here and are run elsewhere.
+pub fn elsewhere(routes: &[Route], handlers: &[(Kind, Runner)]) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    for route in routes {
+        let ours = handlers.iter().map(|(kind, _)| &kind.name);
+        let kinds = names(ours.filter(|kind| route.kinds.contains(kind)));
+        if kinds.is_empty() {
+            continue;
+        }
+        let who = match route.reports_back() {
+            true => format!("`rowlock work --from {}`", sink(&route.to)),
+            false => "Sidekiq".to_owned(),
+        };
+        lines.push(("elsewhere", format!("{kinds}: run by {who}")));
+    }
+    lines
 }
 
 /// The error for a route that nobody knows, with the one that was meant.

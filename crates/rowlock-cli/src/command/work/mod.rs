@@ -16,6 +16,7 @@ use rowlock::verify::Ran;
 use rowlock::{Name, Rowlock};
 
 use self::leash::leash;
+use super::drain::elsewhere;
 use crate::cli::Work;
 use crate::http::Http;
 use crate::open::{Access, Setup, Store};
@@ -62,6 +63,7 @@ async fn from_store(
     if !quiet {
         let mut lines = vec![store_line(setup, created), worker_line(&handlers, &options)];
         lines.extend(scheduler_line(setup, &rowlock).await?);
+        lines.extend(elsewhere(&setup.routes()?, &handlers));
         block(&lines, beside.http.as_ref());
     }
     let declared = Declared {
