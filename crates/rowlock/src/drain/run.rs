@@ -14,6 +14,8 @@ use crate::run::{Pulse, Signals, Stop, Stopper};
 use crate::store::Rowlock;
 use crate::verify::Ran;
 
+/// How long a store that is busy at the start is waited for at a time.
+const STORE_PAUSE: Duration = Duration::from_millis(500);
 /// How long the last pushes and verdicts of a stopping drain may take.
 const LAST_PUSHES: Duration = Duration::from_secs(10);
 
@@ -127,7 +129,9 @@ impl Drain {
             let mut line = Line::new(rowlock, route, options)?;
             line.questions = Some(Arc::clone(&questions));
             line.answers = Some(Arc::clone(&answers));
-            line.declare(route).await?;
+            if !declared(&line, route, &mut stop).await? {
+                return Ok(Drained::default());
+            }
             lines.push(Arc::new(line));
         }
         let holder = WorkerId::random(&host())?.to_string();
@@ -162,5 +166,21 @@ impl Drain {
         }
         options.pulse.left();
         Ok(tally.told())
+    }
+}
+
+/// Waits for a store that is busy. Whether it came to that before it was time to stop.
+async fn declared(line: &Line, route: &Route, stop: &mut Stop) -> Result<bool> {
+    loop {
+        match line.declare(route).await {
+            Err(Error::Unavailable(why)) => {
+                tracing::warn!(route = %route.name, why, "the drain waits for the store");
+            }
+            declared => return declared.map(|()| true),
+        }
+        tokio::select! {
+            () = stop.asked() => return Ok(false),
+            () = line.clock.sleep(STORE_PAUSE) => {}
+        }
     }
 }
