@@ -42,7 +42,9 @@ faults! {
         what_is_staged_while_redis_is_away_is_sent_after;
     orders:
         a_cancel_reaches_what_waits_and_what_runs,
-        a_route_that_ends_strands_no_job;
+        a_route_that_ends_strands_no_job,
+        a_verdict_under_an_old_token_is_refused,
+        what_may_still_arrive_is_not_sent_again;
     sidekiq:
         a_sidekiq_runs_every_committed_job_while_its_drain_dies,
         a_drain_that_dies_before_or_after_it_has_sent_sends_each_job_once;

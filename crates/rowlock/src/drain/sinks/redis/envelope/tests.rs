@@ -124,11 +124,13 @@ proptest! {
             started_at: started,
         };
         let told = tell(&settlement, now).unwrap();
-        let written = format!("{told}\n{taken} {}", label(&job));
+        let written = format!("{told}\n{taken} host:1:2 {}", label(&job));
         let report = hear(job.id.to_string().as_bytes(), written.as_bytes(), now).unwrap();
         prop_assert_eq!(report.settlement.id, job.id);
         prop_assert_eq!(report.settlement.token, job.token);
         prop_assert_eq!(report.taken, settlement.token);
+        prop_assert_eq!(report.worker.as_str(), "host:1:2");
+        prop_assert_eq!(report.attempt, job.attempt);
         prop_assert_eq!(report.kind, job.kind);
         prop_assert_eq!(report.unique_key, job.unique_key);
         prop_assert_eq!(report.settlement.started_at, started.map(|at| at.min(now)));
@@ -150,11 +152,11 @@ proptest! {
 fn what_a_script_writes_by_itself_is_understood() {
     for (written, verdict) in [
         (
-            "{\"verdict\":\"release\"}\n5 4 3 mail/send/0 -",
+            "{\"verdict\":\"release\"}\n5 - 4 3 mail/send/0 1 -",
             Verdict::Release,
         ),
         (
-            "{\"verdict\":\"cancelled\"}\n5 4 3 mail/send/0/suspect =a b",
+            "{\"verdict\":\"cancelled\"}\n5 - 4 3 mail/send/0/suspect 2 =a b",
             Verdict::Cancelled,
         ),
     ] {
