@@ -1,4 +1,4 @@
-//! What a worker tells over HTTP: whether it lives, whether it works, and its numbers.
+//! What a worker or a drain tells over HTTP: whether it lives, whether it works, and its numbers.
 //!
 //! Nothing else is served here, and nothing a job contains, so it may listen anywhere.
 
@@ -17,7 +17,7 @@ use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rowlock::engine::PairRow;
 use rowlock::run::Pulse;
-use rowlock::{Error, Rowlock, event, reconcile};
+use rowlock::{Clock, Error, Rowlock, event, reconcile};
 use tokio::net::TcpListener;
 
 use crate::show;
@@ -35,7 +35,9 @@ pub struct Http {
 }
 
 struct Worker {
-    rowlock: Rowlock,
+    /// Nothing for one that takes its jobs from a sink.
+    store: Option<Rowlock>,
+    clock: Clock,
     pulse: Pulse,
     recorder: PrometheusHandle,
     queues: Mutex<event::Queues>,
@@ -77,14 +79,15 @@ impl Http {
     /// Answers until `end`.
     pub async fn serve(
         self,
-        rowlock: Rowlock,
+        store: Option<Rowlock>,
+        clock: Clock,
         pulse: Pulse,
         end: impl Future<Output = ()> + Send + 'static,
     ) {
-        let clock = rowlock.clock().clone();
         let recorder = self.recorder.clone();
         let worker = Arc::new(Worker {
-            rowlock,
+            store,
+            clock: clock.clone(),
             pulse,
             recorder: self.recorder,
             queues: Mutex::default(),
@@ -115,7 +118,7 @@ impl Http {
     }
 }
 
-/// Ready means: others see this worker, it sees the store, and no pair is overdue.
+/// Ready means: others see this worker or drain, it sees the store if it has one, and no pair is overdue.
 async fn ready(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
     match worker.check().await {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
@@ -128,14 +131,16 @@ async fn ready(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
 
 impl Worker {
     async fn check(&self) -> Result<(), String> {
-        let clock = self.rowlock.clock();
-        self.pulse.check(clock)?;
-        let schedule = self.rowlock.schedule();
+        self.pulse.check(&self.clock)?;
+        let Some(store) = &self.store else {
+            return Ok(());
+        };
+        let schedule = store.schedule();
         let read = async {
-            self.rowlock.operate().workers().await?;
+            store.operate().workers().await?;
             schedule.pairs().await
         };
-        let rows = match clock.timeout(PATIENCE, read).await {
+        let rows = match self.clock.timeout(PATIENCE, read).await {
             Some(Ok(rows)) => rows,
             Some(Err(why)) => return Err(why.to_string()),
             None => return Err(format!("the store didn't answer for {PATIENCE:?}")),
@@ -147,6 +152,31 @@ impl Worker {
             false => Err(overdue.join("; ")),
         }
     }
+
+    /// Brings the gauges that are read from the store up to date.
+    async fn count(&self, store: &Rowlock) {
+        let schedule = store.schedule();
+        let read = async {
+            let stats = store.operate().stats().await?;
+            let pairs = schedule.pairs().await?;
+            Ok::<_, Error>((stats, pairs, schedule.switches().await?))
+        };
+        let found = match self.clock.timeout(PATIENCE, read).await {
+            Some(Ok(found)) => Some(found),
+            Some(Err(why)) => {
+                tracing::warn!(%why, "can't count for a scrape");
+                None
+            }
+            None => None,
+        };
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.set(found.as_ref().map(|(stats, _, _)| stats));
+        if let Some((_, pairs, switches)) = &found {
+            let mut gauges = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+            gauges.set(pairs);
+            event::switches(switches);
+        }
+    }
 }
 
 /// Why rows of a pair may wait unseen. The words of its error may be from a row: they aren't served.
@@ -156,26 +186,8 @@ fn overdue_by(row: &PairRow) -> Option<String> {
 }
 
 async fn numbers(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
-    let schedule = worker.rowlock.schedule();
-    let read = async {
-        let stats = worker.rowlock.operate().stats().await?;
-        let pairs = schedule.pairs().await?;
-        Ok::<_, Error>((stats, pairs, schedule.switches().await?))
-    };
-    let found = match worker.rowlock.clock().timeout(PATIENCE, read).await {
-        Some(Ok(found)) => Some(found),
-        Some(Err(why)) => {
-            tracing::warn!(%why, "can't count for a scrape");
-            None
-        }
-        None => None,
-    };
-    let mut queues = worker.queues.lock().unwrap_or_else(PoisonError::into_inner);
-    queues.set(found.as_ref().map(|(stats, _, _)| stats));
-    if let Some((_, pairs, switches)) = &found {
-        let mut gauges = worker.pairs.lock().unwrap_or_else(PoisonError::into_inner);
-        gauges.set(pairs);
-        event::switches(switches);
+    if let Some(store) = &worker.store {
+        worker.count(store).await;
     }
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, worker.recorder.render())

@@ -6,7 +6,7 @@ use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 
-use crate::cli::{Log, Verb, Volume};
+use crate::cli::{Drain, Log, Verb, Volume};
 use crate::out;
 
 /// Starts logging as loud as the verb wants it.
@@ -14,6 +14,7 @@ pub fn start(form: Log, verb: &Verb) {
     let level = match verb {
         Verb::Work(work) => level(work.volume),
         Verb::Dev(dev) => level(dev.volume),
+        Verb::Drain(Drain::Run(run)) => level(run.volume),
         // Silent workers are what it is about.
         Verb::Demo(_) => LevelFilter::ERROR,
         // It measures a worker as it is started, logs and all.

@@ -272,7 +272,7 @@ fn a_newer_or_changed_schema_is_exit_5() {
         assert_eq!(finished.code, Some(5), "{finished:?}");
         assert!(finished.stderr.contains("another form"), "{finished:?}");
     }
-    file.execute_batch("DELETE FROM rowlock_migration WHERE version = 1; UPDATE rowlock_migration SET version = 999")
+    file.execute_batch("UPDATE rowlock_migration SET version = version + 900")
         .unwrap();
     let finished = place.run(&["enqueue", "echo"]);
     assert_eq!(finished.code, Some(5), "{finished:?}");
@@ -295,7 +295,12 @@ fn a_configuration_that_breaks_a_rule_is_exit_2_and_names_the_line() {
             "use noop, echo, sleep or flaky",
         ),
         ("[handlers.\"a b\"]\nbuiltin = \"echo\"", "valid name"),
-        ("[[drain]]\nkinds = [\"x\"]", "doesn't have yet"),
+        ("[guard]\nmax_age = \"5m\"", "doesn't have yet"),
+        ("[[drain]]\nkinds = [\"x\"]", "missing field `to`"),
+        (
+            "[[drain]]\nkinds = [\"x\"]\nto = \"nats://x\"",
+            "\"nats\" is not a sink: write redis://",
+        ),
         ("[[cron]]\nname = \"x\"", "missing field `kind`"),
         (
             "[[pair]]\nkind = \"x\"\nkey = [\"id\"]\nquery = \"SELECT 1 AS id\"",

@@ -19,13 +19,14 @@ fn completions_are_what_the_shell_understands() {
     let test = "complete -p rowlock && COMP_WORDS=(rowlock doc) COMP_CWORD=1 \
                 && _rowlock rowlock doc rowlock && echo \"${COMPREPLY[@]}\"";
     let mut bash = std::process::Command::new("bash");
-    bash.args(["--norc", "-c", &format!("{script}\n{test}")]);
-    let finished = Process::run(&mut bash, "");
+    bash.args(["--norc", "-s"]);
+    // Longer than an argument may be.
+    let finished = Process::run(&mut bash, &format!("{script}\n{test}\n"));
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.ends_with("\ndoctor\n"), "{finished:?}");
     for shell in ["zsh", "fish", "elvish", "powershell"] {
         let script = place.ok(&["completions", shell]);
-        for word in ["doctor", "reconcile", "drill", "lose-jobs"] {
+        for word in ["doctor", "reconcile", "drill", "lose-jobs", "recall"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -46,6 +47,7 @@ fn the_manual_has_a_page_for_every_verb() {
         "rowlock-doctor",
         "rowlock-switch-set",
         "rowlock-reconcile-drill",
+        "rowlock-drain-run",
     ] {
         let text = std::fs::read_to_string(place.path(&format!("a/man1/{name}.1")));
         assert!(text.unwrap().contains(".SH NAME"), "{name}");

@@ -17,7 +17,7 @@ fn a_job_is_queued_run_and_shown() {
     let place = Place::with_config(ECHO);
     let finished = place.run(&["enqueue", "echo", r#"{"hello":"world"}"#]);
     assert_eq!(finished.stdout, "queued 1  echo  queue default\n");
-    assert_eq!(finished.stderr, "created ./rowlock.db (schema 2)\n");
+    assert_eq!(finished.stderr, "created ./rowlock.db (schema 3)\n");
     let pending = place.ok(&["job", "show", "1"]);
     assert!(
         pending.starts_with("1  echo  pending  attempt 0 of 5  waits "),
@@ -165,7 +165,7 @@ fn the_starter_configuration_works() {
 fn dev_makes_its_store_runs_jobs_and_ends_on_sigterm() {
     let place = Place::new();
     let mut dev = place.start(&["dev", "-v"]);
-    dev.line_with("store      sqlite ./rowlock.db (WAL, synchronous=FULL), schema 2 created");
+    dev.line_with("store      sqlite ./rowlock.db (WAL, synchronous=FULL), schema 3 created");
     dev.line_with("worker     8 slots, lease 30 s, kinds echo sleep flaky");
     dev.line_with("Try:  rowlock enqueue echo");
     place.ok(&["enqueue", "echo", r#"{"n":1}"#, "--known"]);

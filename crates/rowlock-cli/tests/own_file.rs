@@ -64,11 +64,11 @@ fn jobs_beside_an_applications_tables_run_and_leave_them_alone() {
     let mut theirs = application(&place);
     assert_eq!(
         place.ok(&["migrate", "up"]),
-        "applied 0001_jobs\napplied 0002_pairs\n./app.db has schema 2\n"
+        "applied 0001_jobs\napplied 0002_pairs\napplied 0003_routes\n./app.db has schema 3\n"
     );
     assert_eq!(
         place.ok(&["migrate", "up"]),
-        "./app.db has schema 2, nothing to do\n"
+        "./app.db has schema 3, nothing to do\n"
     );
 
     // From any language: one statement, in the application's own transaction.

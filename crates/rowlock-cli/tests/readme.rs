@@ -1,9 +1,10 @@
 //! What README.md shows is what happens: every ```console block is run, in one new folder.
 //!
-//! A line that begins with `$ ` is run, what follows it is its stdout. `dev` runs in the background
-//! until the next heading; after an enqueue its worker's log says when the job is settled. `cat` of
-//! a file that isn't there writes that file: it stands for the reader's editor, and `sqlite3 FILE < SCRIPT`
-//! for the reader's application. The reader's PostgreSQL is one of our own.
+//! A line that begins with `$ ` is run, what follows it is its stdout. `dev` and what ends with `&` run in
+//! the background until the next heading; after an enqueue the log of dev's worker says when the job is
+//! settled, and Redis when it was sent. `cat` of a file that isn't there writes that file: it stands for the
+//! reader's editor, and `sqlite3 FILE < SCRIPT` for the reader's application. The reader's PostgreSQL and
+//! Redis are of our own.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -14,11 +15,13 @@
 mod place;
 
 use place::Place;
-use rowlock_testbed::{Postgres, Process, repository};
+use rowlock_testbed::{Database, Postgres, Process, Redis, repository, until};
 
 const DEV: &str = "cargo run --release -- dev";
 /// What the page calls the reader's database.
 const SERVER: &str = "postgres://localhost/app";
+/// And the reader's Redis.
+const REDIS: &str = "redis://127.0.0.1:6379/0";
 
 /// A command with the output it should have.
 struct Step {
@@ -100,10 +103,34 @@ fn masked_after(line: &str, words: &str) -> String {
     }
 }
 
-/// Our own server, by the reader's name for it.
-fn as_shown(text: &str, url: &str) -> String {
-    let anonymous = url.replace("postgres@", "");
-    text.replace(url, SERVER).replace(&anonymous, SERVER)
+/// Our own servers, and the reader's names for them.
+struct Servers {
+    database: Database,
+    redis: Redis,
+}
+
+impl Servers {
+    fn as_shown(&self, text: &str) -> String {
+        let url = self.database.url();
+        let anonymous = url.replace("postgres@", "");
+        let text = text.replace(url, SERVER).replace(&anonymous, SERVER);
+        text.replace(&self.redis.url(), REDIS)
+    }
+
+    fn here(&self, text: &str) -> String {
+        let text = text.replace(SERVER, self.database.url());
+        text.replace(REDIS, &self.redis.url())
+    }
+}
+
+/// Waits until a number of the route that drains is this one.
+fn wait_for_route(place: &Place, drain: &str, what: &str, number: u64) {
+    let flags = drain.split_once("run").map_or("", |(_, flags)| flags);
+    until(&format!("{what} is {number}"), || {
+        let told = bash(place, &format!("rowlock drain status --json {flags}"));
+        let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+        (told[what] == number).then_some(())
+    });
 }
 
 fn bash(place: &Place, line: &str) -> rowlock_testbed::Finished {
@@ -139,12 +166,17 @@ fn end(dev: Option<Process>) {
 fn every_console_block_of_the_readme_does_what_it_shows() {
     let text = std::fs::read_to_string(repository().join("README.md")).unwrap();
     let place = Place::new();
-    let database = Postgres::shared().database_from(None);
+    let servers = Servers {
+        database: Postgres::shared().database_from(None),
+        redis: Redis::start(),
+    };
     let mut dev: Option<Process> = None;
+    let mut drain: Option<(Process, String)> = None;
     let mut ran = 0;
     for part in parts(&text) {
         let Part::Step(Step { command, output }) = part else {
             end(dev.take());
+            end(drain.take().map(|(drain, _)| drain));
             continue;
         };
         ran += 1;
@@ -157,10 +189,19 @@ fn every_console_block_of_the_readme_does_what_it_shows() {
             dev = Some(started);
             continue;
         }
+        if let Some(line) = command.strip_suffix(" &") {
+            let words: Vec<&str> = line.split(' ').skip(1).collect();
+            let mut started = place.start(&words);
+            for line in servers.here(&output).lines() {
+                started.line_with(line);
+            }
+            drain = Some((started, line.to_owned()));
+            continue;
+        }
         if let Some(file) = command.strip_prefix("cat ")
             && !place.path(file).exists()
         {
-            place.write(file, &output);
+            place.write(file, servers.here(&output));
             continue;
         }
         if let Some((file, script)) = command
@@ -170,8 +211,8 @@ fn every_console_block_of_the_readme_does_what_it_shows() {
             application(&place, file, script);
             continue;
         }
-        let mut finished = bash(&place, &command.replace(SERVER, database.url()));
-        finished.stdout = as_shown(&finished.stdout, database.url());
+        let mut finished = bash(&place, &servers.here(&command));
+        finished.stdout = servers.as_shown(&finished.stdout);
         assert_eq!(finished.code, Some(0), "{command}: {finished:?}");
         assert_eq!(
             masked(&finished.stdout),
@@ -185,8 +226,14 @@ fn every_console_block_of_the_readme_does_what_it_shows() {
         if let (Some(dev), Some(id)) = (&mut dev, id) {
             dev.line_with(&format!("settled job={id}"));
         }
+        match &drain {
+            Some((_, drain)) if id.is_some() => wait_for_route(&place, drain, "ready", 1),
+            Some((_, drain)) => wait_for_route(&place, drain, "sent", 0),
+            None => {}
+        }
     }
     end(dev);
+    end(drain.map(|(drain, _)| drain));
     assert!(ran >= 8, "only {ran} commands were found");
 }
 

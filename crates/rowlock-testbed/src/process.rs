@@ -131,6 +131,14 @@ impl Process {
         self.child.id()
     }
 
+    /// Whether it hasn't ended yet.
+    ///
+    /// # Panics
+    /// When its status can't be read.
+    pub fn lives(&mut self) -> bool {
+        self.child.try_wait().expect("a status").is_none()
+    }
+
     /// Sends a signal by name, as `kill -NAME` does.
     ///
     /// # Panics

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use metrics::{counter, gauge, histogram};
 
 use crate::claim::{ClaimedJob, Expired};
-use crate::engine::{PairRow, Stats, Ticked};
+use crate::engine::{PairRow, RouteRow, Stats, Ticked};
 use crate::job::{Cron, Name};
 use crate::settle::{Settled, Settlement, Verdict};
 use crate::stage::{Enqueued, Status};
@@ -93,6 +93,12 @@ const PAIR_PAUSED: &str = "rowlock_pair_paused";
 const PAIR_LOST: &str = "rowlock_pair_lost_enqueues_total";
 const PAIR_INEFFECTIVE: &str = "rowlock_pair_ineffective_total";
 const SWITCH_REJECTED: &str = "rowlock_switch_rejected_total";
+const DRAIN_SENT: &str = "rowlock_drain_sent_total";
+const DRAIN_LOST: &str = "rowlock_drain_lost_total";
+const DRAIN_VERDICTS: &str = "rowlock_drain_verdicts_total";
+const DRAIN_LAG: &str = "rowlock_drain_lag_seconds";
+const DRAIN_HELD: &str = "rowlock_drain_held_jobs";
+const SINK_UP: &str = "rowlock_drain_sink_up";
 
 const fn metric(
     name: &'static str,
@@ -139,6 +145,12 @@ pub const TABLE: &[Metric] = &[
     metric(PAIR_LOST, Type::Counter, &["pair"], "rows that only ticks have found: their enqueue was lost"),
     metric(PAIR_INEFFECTIVE, Type::Counter, &["pair"], "jobs that were done twice in a row while their row still asked for it"),
     metric(SWITCH_REJECTED, Type::Counter, &["target", "name"], "enqueues that a switch has refused since it was set"),
+    metric(DRAIN_SENT, Type::Counter, &["route"], "jobs that this process sent to a sink, those sent again included"),
+    metric(DRAIN_LOST, Type::Counter, &["route"], "jobs that a sink had lost, or never got, and that went back to be sent again"),
+    metric(DRAIN_VERDICTS, Type::Counter, &["route", "answer"], "verdicts that came back from a sink, by the store's answer: accepted or lease_lost"),
+    metric(DRAIN_LAG, Type::Gauge, &["route"], "how long the oldest job that is due and not sent has been waiting"),
+    metric(DRAIN_HELD, Type::Gauge, &["route"], "jobs that were sent and are not settled"),
+    metric(SINK_UP, Type::Gauge, &["route"], "1 while the sink answers, otherwise 0 and jobs wait in the store"),
     metric(STORE, Type::Gauge, &[], "1 when the store could be read for this scrape, otherwise 0 and the gauges of queues are old"),
 ];
 
@@ -169,6 +181,39 @@ pub(crate) fn ticked(pair: &Name, outcome: &Result<Ticked, String>, took: Durati
     histogram!(TICK, "pair" => pair.to_string()).record(took);
     let jobs = outcome.as_ref().map_or(0, |sum| sum.enqueued);
     counter!(DERIVED, "pair" => pair.to_string()).increment(jobs);
+}
+
+/// Jobs were sent to a sink.
+pub(crate) fn drained(route: &Name, jobs: usize) {
+    counter!(DRAIN_SENT, "route" => route.to_string()).increment(as_u64(jobs));
+}
+
+/// A sink had lost jobs.
+pub(crate) fn lost_by_sink(route: &Name, jobs: usize) {
+    counter!(DRAIN_LOST, "route" => route.to_string()).increment(as_u64(jobs));
+}
+
+/// Verdicts came back from a sink.
+pub(crate) fn collected(route: &Name, accepted: usize, refused: usize) {
+    let count = |answer: &'static str, n: usize| {
+        counter!(DRAIN_VERDICTS, "route" => route.to_string(), "answer" => answer)
+            .increment(as_u64(n));
+    };
+    count("accepted", accepted);
+    count("lease_lost", refused);
+}
+
+/// Whether a sink answers.
+pub(crate) fn sink_up(route: &Name, up: bool) {
+    gauge!(SINK_UP, "route" => route.to_string()).set(f64::from(u8::from(up)));
+}
+
+/// How a route is doing.
+pub(crate) fn route(row: &RouteRow) {
+    let seconds = Duration::from_millis(row.lag_ms).as_secs_f64();
+    gauge!(DRAIN_LAG, "route" => row.route.to_string()).set(seconds);
+    let held = f64::from(u32::try_from(row.sent).unwrap_or(u32::MAX));
+    gauge!(DRAIN_HELD, "route" => row.route.to_string()).set(held);
 }
 
 /// A round of claims was answered.

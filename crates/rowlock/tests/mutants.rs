@@ -206,18 +206,17 @@ fn every_mutant_changes_something_and_names_cases() {
 
 /// The text that an edit changes.
 fn statement(edit: &Edit) -> String {
-    if edit.engine == "redis" {
-        let scripts = "crates/rowlock/src/drain/sinks/redis/scripts";
-        let file = format!("{}.lua", edit.statement);
-        let path = rowlock_testbed::repository().join(scripts).join(file);
-        return std::fs::read_to_string(path).unwrap();
-    }
-    let engine = rowlock_testbed::repository()
-        .join("crates/rowlock/src/engine")
-        .join(&edit.engine);
-    let file = format!("{}.sql", edit.statement);
-    ["sql", "migrations"]
-        .iter()
-        .find_map(|folder| std::fs::read_to_string(engine.join(folder).join(&file)).ok())
-        .unwrap_or_else(|| panic!("{} has no statement {file}", edit.engine))
+    let Edit {
+        engine, statement, ..
+    } = edit;
+    let source = rowlock_testbed::repository().join("crates/rowlock/src");
+    [
+        format!("engine/{engine}/sql/{statement}.sql"),
+        format!("engine/{engine}/migrations/{statement}.sql"),
+        format!("drain/sinks/{engine}/scripts/{statement}.lua"),
+        format!("drain/sinks/sidekiq/{statement}.lua"),
+    ]
+    .iter()
+    .find_map(|file| std::fs::read_to_string(source.join(file)).ok())
+    .unwrap_or_else(|| panic!("{engine} has no statement {statement}"))
 }

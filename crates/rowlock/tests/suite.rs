@@ -11,6 +11,7 @@
 
 mod conformance;
 mod crash;
+mod drained;
 mod faults;
 mod lease_protocol;
 mod model;
@@ -42,6 +43,7 @@ fn cases() -> Vec<Trial> {
     let mut trials = conformance::trials();
     trials.extend(faults::trials());
     trials.extend(crash::trials());
+    trials.extend(drained::trials());
     trials.extend(lease_protocol::trials());
     trials.extend(model::trials());
     trials.extend(postgres::trials());

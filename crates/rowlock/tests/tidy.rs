@@ -258,6 +258,7 @@ fn every_case_that_a_promise_names_exists() {
     cases.extend(plain.iter().map(|trial| trial.name().to_owned()));
     cases.extend(crate::faults::names());
     cases.extend(crate::crash::names());
+    cases.extend(crate::drained::names());
     cases.extend(crate::model::names());
     let named: Vec<&str> = page.split('`').filter(|word| word.contains("::")).collect();
     assert!(named.len() > 10, "the page names its cases");

@@ -1,12 +1,14 @@
 //! What can be typed.
 
 mod cron;
+mod drain;
 mod migrate;
 mod proof;
 mod reconcile;
 mod switch;
 
 pub use cron::Cron;
+pub use drain::{Drain, DrainRun};
 pub use migrate::{Migrate, Roles};
 pub use proof::{Bench, BenchSqlite, Crash, Demo, Verify};
 pub use reconcile::{Lift, Reconcile};
@@ -99,7 +101,8 @@ pub enum Verb {
     /// Write a commented rowlock.toml to start from
     #[command(after_help = "Example:\n  rowlock init && rowlock work")]
     Init,
-    /// Write the kinds, pairs and crons of rowlock.toml to the database, where everybody reads them
+    /// Write the kinds, pairs, crons and routes of rowlock.toml to the database, where everybody reads
+    /// them
     #[command(after_help = "Example:\n  rowlock apply --config deploy/rowlock.toml")]
     Apply,
     /// Make or look at the tables
@@ -124,6 +127,9 @@ pub enum Verb {
     /// Look at what recurs, run it now, stop it
     #[command(subcommand)]
     Cron(Cron),
+    /// Send jobs on to Redis or Sidekiq, look at the routes, give one up
+    #[command(subcommand)]
+    Drain(Drain),
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,
@@ -166,8 +172,8 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A SQLite file is made if it isn't there; in PostgreSQL, `migrate up` comes first. The handlers of
-rowlock.toml run too. Payloads of the demo kinds:
+A SQLite file is made if it isn't there; in PostgreSQL, `migrate up` comes first. The handlers and
+the drains of rowlock.toml run too. Payloads of the demo kinds:
   echo   anything: it is written to stdout
   sleep  {\"for\":\"2s\"}
   flaky  {\"failures\":2}   fails twice, a second apart, then succeeds
@@ -252,13 +258,24 @@ pub struct Enqueue {
 #[command(after_help = "\
 SIGTERM or Ctrl-C: takes no more jobs and lets the running ones finish within [worker] grace; a
 second one gives them back at once.
+With --from no database is opened: the jobs come from Redis, where `rowlock drain run` puts them
+and fetches what became of them. Without it, jobs that go by a route are left alone.
 
 Examples:
   rowlock work
   rowlock work --queue mail --queue default --concurrency 4
   rowlock work --listen 127.0.0.1:9090
+  rowlock work --from redis://127.0.0.1:6379/0
   rowlock work --once")]
 pub struct Work {
+    /// Take jobs from here, which a drain fills, instead of a database: redis://HOST:PORT/DB
+    #[arg(
+        long,
+        value_name = "SINK",
+        env = "ROWLOCK_FROM",
+        hide_env_values = true
+    )]
+    pub from: Option<String>,
     /// Only jobs of this queue; may be repeated [default: every queue]
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<Name>,

@@ -1,6 +1,7 @@
-//! `rowlock apply`: the kinds, pairs and crons of rowlock.toml become rows.
+//! `rowlock apply`: the kinds, pairs, crons and routes of rowlock.toml become rows.
 
 use anyhow::Result;
+use rowlock::drain::Route;
 use rowlock::engine::Applied;
 use rowlock::{Error, Name, Pair, Rowlock};
 use serde_json::json;
@@ -19,20 +20,23 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
         ));
     };
     let (kinds, pairs) = (setup.config.kinds()?, setup.pairs()?);
+    let routes = setup.routes()?;
     let rowlock = setup.open(Access::Write).await?;
-    if kinds.is_empty() && setup.config.crons()?.is_empty() {
+    if kinds.is_empty() && routes.is_empty() && setup.config.crons()?.is_empty() {
         out::warn(&format!(
-            "{} has no [handlers.NAME] and no [[cron]], so there was nothing to apply",
+            "{} has no [handlers.NAME], no [[cron]] and no [[drain]], so there was nothing to apply",
             file.display()
         ));
     }
     check(&rowlock, &pairs).await?;
+    super::drain::check(setup, &rowlock, &routes).await?;
     let applied = rowlock.operate().apply(&kinds).await?;
     for (kind, done) in kinds.iter().zip(&applied) {
         say("kind", &kind.name, done, json)?;
     }
     write_pairs(setup, &rowlock, &pairs, json).await?;
     super::cron::apply(setup, &rowlock, json).await?;
+    write_routes(setup, &rowlock, &routes, json).await?;
     Ok(exit::OK)
 }
 
@@ -75,6 +79,36 @@ async fn write_pairs(setup: &Setup, rowlock: &Rowlock, pairs: &[Pair], json: boo
                 }
                 false => out::line(&format!(
                     "pair {name} is not in {} and still ticks; `{remedy}` ends it",
+                    file_name(setup)
+                ))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn write_routes(
+    setup: &Setup,
+    rowlock: &Rowlock,
+    routes: &[Route],
+    json: bool,
+) -> Result<()> {
+    let store = rowlock.routes();
+    for route in routes {
+        let (name, kinds, queues) = (&route.name, &route.kinds, &route.queues);
+        let done = store.declare_route(name, kinds, queues, true).await?;
+        say("route", name, &done, json)?;
+    }
+    for row in store.routes().await? {
+        let name = &row.route;
+        if routes.iter().all(|route| route.name != *name) {
+            let remedy = setup.line(&format!("drain recall {name}"));
+            match json {
+                true => {
+                    out::json(&json!({ "route": name, "status": "undeclared", "remedy": remedy }))?
+                }
+                false => out::line(&format!(
+                    "route {name} is not in {} and jobs still go by it; `{remedy}` ends it",
                     file_name(setup)
                 ))?,
             }

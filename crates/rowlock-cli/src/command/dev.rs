@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rowlock::job::Backoff;
-use rowlock::run::{Builtin, Runner, Signals};
+use rowlock::run::{Builtin, Runner};
 use rowlock::{Kind, reconcile};
 
 use super::apply::check;
-use super::work::{Declared, block, declare, scheduled, serve};
+use super::drain;
+use super::work::{
+    Beside, Declared, From, block, declare, scheduler_line, serve, store_line, worker_line,
+};
 use crate::cli::Dev;
 use crate::http::Http;
 use crate::open::{Access, Setup};
@@ -22,29 +25,34 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let configured = setup.config.runners()?;
     let crons = setup.config.crons()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
-    let pairs = setup.pairs()?;
+    let (pairs, routes) = (setup.pairs()?, setup.routes()?);
     if setup.file.is_some() {
         check(&rowlock, &pairs).await?;
+        drain::check(setup, &rowlock, &routes).await?;
         rowlock.operate().apply(&setup.config.kinds()?).await?;
         rowlock.schedule().declare_pairs(&pairs, true).await?;
         reconcile::declare_crons(&*rowlock.schedule(), &crons, true).await?;
+        for route in &routes {
+            let (name, kinds, queues) = (&route.name, &route.kinds, &route.queues);
+            let store = rowlock.routes();
+            store.declare_route(name, kinds, queues, true).await?;
+        }
     }
     let mut handlers = demo()?;
     handlers.retain(|(kind, _)| configured.iter().all(|(other, _)| other.name != kind.name));
     handlers.extend(configured);
     declare(&rowlock, &handlers).await?;
     let options = setup.config.options();
-    let http = listen(how).await?;
-    let signals = Signals::listen()?;
-    let scheduled = scheduled(setup, &rowlock).await?;
-    block(
-        setup,
-        created,
-        &handlers,
-        &options,
-        scheduled,
-        http.as_ref(),
-    );
+    let mut beside = Beside::with(listen(how).await?)?;
+    let mut lines = vec![store_line(setup, created), worker_line(&handlers, &options)];
+    lines.extend(scheduler_line(setup, &rowlock).await?);
+    lines.extend(routes.iter().map(drain::line));
+    lines.extend(drain::elsewhere(&routes, &handlers));
+    block(&lines, beside.http.as_ref());
+    if !routes.is_empty() {
+        let drained = drain::drain(&rowlock, routes, pairs.clone());
+        beside.drain = Some(drained.options(drain::options(setup, None)));
+    }
     out::note(
         "Try:  rowlock enqueue echo '{\"hello\":\"world\"}'        (Ctrl-C stops, twice at once)",
     );
@@ -53,7 +61,7 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
         pairs,
         crons,
     };
-    serve(rowlock, declared, options, http, signals).await?;
+    serve(From::Store(rowlock), declared, options, beside).await?;
     Ok(exit::OK)
 }
 

@@ -62,6 +62,12 @@ mod tests {
         let mut plainest = rowlock::Pair::new(pair.kind.clone(), pair.key.clone(), &pair.query);
         plainest.states.clone_from(&pair.states);
         assert_eq!(*pair, plainest);
+        let route = &full.routes().unwrap()[0];
+        let plainest = rowlock::drain::Route::to(&route.to).unwrap();
+        assert_eq!(
+            (&route.name, route.ahead, route.batch),
+            (&plainest.name, plainest.ahead, plainest.batch)
+        );
         assert_eq!(full.limits.output_bytes, plain.limits.output_bytes);
         assert_eq!(full.worker.concurrency, plain.worker.concurrency);
         assert_eq!(full.worker.lease, plain.worker.lease);

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
+use rowlock::claim::WorkerId;
 use rowlock::{JobId, JobState, Record};
 
 use crate::open::{Access, Setup};
@@ -59,8 +60,10 @@ fn page(job: &Record, now: Timestamp) -> String {
     if job.state == JobState::Pending && job.scheduled_at > now {
         add("due", &job.scheduled_at.to_string());
     }
-    if let Some(worker) = &job.locked_by {
-        add("worker", &show::text(worker));
+    match (&job.locked_by, route(job)) {
+        (_, Some(route)) => add("sent", &format!("by route {}", show::text(route))),
+        (Some(worker), None) => add("worker", &show::text(worker)),
+        (None, None) => {}
     }
     for error in &job.errors {
         let kind = format!("{:?}", error.kind).to_lowercase();
@@ -71,6 +74,11 @@ fn page(job: &Record, now: Timestamp) -> String {
         );
     }
     page
+}
+
+/// The route that has sent it on, if one has.
+fn route(job: &Record) -> Option<&str> {
+    job.locked_by.as_deref()?.strip_prefix(WorkerId::ROUTE)
 }
 
 /// How long it waited and ran, or how long it will.
@@ -85,6 +93,9 @@ pub fn times(job: &Record, now: Timestamp) -> String {
         }
         (JobState::Pending, _, _) => {
             format!("  waits {}", show::span(show::between(due, now)))
+        }
+        (JobState::Processing, Some(sent), _) if route(job).is_some() => {
+            format!("  sent {} ago", show::span(show::between(sent, now)))
         }
         (JobState::Processing, Some(started), _) => {
             format!("  runs {}", show::span(show::between(started, now)))

@@ -8,6 +8,7 @@ mod cron;
 mod demo;
 mod dev;
 mod doctor;
+mod drain;
 mod enqueue;
 mod init;
 mod job;
@@ -59,6 +60,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Switch(what) => switch::run(&setup, what, json).await,
         Verb::Reconcile(what) => reconcile::run(&setup, what, json).await,
         Verb::Cron(what) => cron::run(&setup, what, json).await,
+        Verb::Drain(what) => drain::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,

@@ -1,10 +1,11 @@
 //! Finds the configuration and the store: file < environment < flag.
 
 mod postgres;
+mod routes;
 mod sqlite;
 mod url;
 
-pub use self::url::{Store, is_postgres, parse, quoted, without_password};
+pub use self::url::{Store, is_postgres, parse, quoted, sink, without_password};
 
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use rowlock::drain::sinks::redis;
 use rowlock::engine::{postgres, sqlite};
 
 use crate::{exit, show};
@@ -99,6 +100,19 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{login}{place}{settings}")
 }
 
+/// The URL of a sink without its login.
+pub fn sink(url: &str) -> String {
+    let scheme = match url.starts_with("sidekiq+") {
+        true => "sidekiq+",
+        false => "",
+    };
+    match redis::Address::parse(url) {
+        Ok(address) => format!("{scheme}{address}"),
+        // Where a password ends can't be told.
+        Err(_) => format!("{scheme}redis://..."),
+    }
+}
+
 /// As a shell needs it.
 pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@".contains(c);
@@ -132,6 +146,21 @@ mod tests {
             ),
         ] {
             assert_eq!(without_password(url), shown);
+        }
+    }
+
+    #[test]
+    fn a_sink_is_shown_without_its_login() {
+        for (url, shown) in [
+            ("redis://:s3cret@cache/0", "redis://cache:6379/0"),
+            (
+                "sidekiq+redis://ada:s3cret@cache:7000/1?prefix=shop",
+                "sidekiq+redis://cache:7000/1?prefix=shop",
+            ),
+            ("redis://:s3?cret@cache/0", "redis://..."),
+            ("redis:s3cret@cache", "redis://..."),
+        ] {
+            assert_eq!(sink(url), shown);
         }
     }
 

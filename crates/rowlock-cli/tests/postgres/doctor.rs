@@ -75,7 +75,7 @@ fn a_schema_that_was_changed_or_is_newer_is_found() {
         (level.as_str(), what.as_str()),
         ("error", "the index aside_due is missing")
     );
-    store.sql("UPDATE rowlock.migration SET version = 99 WHERE version = 2");
+    store.sql("UPDATE rowlock.migration SET version = 99 WHERE version = 3");
     let (_, what, _) = only(&store, "R002", &[]);
     assert!(what.contains("install a newer rowlock"), "{what}");
 }

@@ -10,6 +10,7 @@ mod bench;
 mod cron;
 mod demo;
 mod doctor;
+mod drain;
 mod journey;
 mod migrate;
 mod pairs;

@@ -13,13 +13,13 @@ fn tables_are_made_once_and_their_state_is_told() {
     assert!(status.contains("has no rowlock tables"), "{status}");
     let up = store.ok(&["migrate", "up"]);
     assert!(
-        up.starts_with("applied 0001_jobs\napplied 0002_pairs\npostgres://"),
+        up.starts_with("applied 0001_jobs\napplied 0002_pairs\napplied 0003_routes\npostgres://"),
         "{up}"
     );
     assert!(store.ok(&["migrate", "up"]).ends_with(", nothing to do\n"));
     assert_eq!(
         store.json(&["migrate", "status", "--json"]),
-        serde_json::json!({ "stored": 2, "latest": 2, "drift": [] })
+        serde_json::json!({ "stored": 3, "latest": 3, "drift": [] })
     );
     store.sql("DROP INDEX rowlock.job_2_ready");
     let status = store.ok(&["migrate", "status"]);
@@ -27,7 +27,7 @@ fn tables_are_made_once_and_their_state_is_told() {
         status.ends_with("differs: the index job_2_ready is missing\n"),
         "{status}"
     );
-    store.sql("UPDATE rowlock.migration SET version = 99 WHERE version = 2");
+    store.sql("UPDATE rowlock.migration SET version = 99 WHERE version = 3");
     let newer = store.run(&["migrate", "up"]);
     assert_eq!(newer.code, Some(5), "{newer:?}");
     assert!(newer.stderr.contains("install a newer rowlock"));

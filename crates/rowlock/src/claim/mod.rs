@@ -31,7 +31,12 @@ impl WorkerId {
     /// As [`Token::random`].
     pub fn random(host: &str) -> Result<Self> {
         let random = Token::random()?.get();
-        Ok(Self(format!("{host}:{}:{random:016x}", std::process::id())))
+        let id = format!("{host}:{}:{random:016x}", std::process::id());
+        // A host may be called drain: its workers must not be taken for a route, which never expires.
+        Ok(Self(match id.starts_with(Self::ROUTE) {
+            true => format!("host-{id}"),
+            false => id,
+        }))
     }
 
     /// The holder of everything that was sent by a route, whichever drain sent it.
@@ -188,4 +193,20 @@ pub struct Expired {
     pub shortest_lease: Option<Duration>,
     /// Jobs that ended, because their attempts were used up or a cancel was asked for.
     pub ended: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_never_taken_for_a_route() {
+        let route = WorkerId::route(&Name::new("drain").unwrap());
+        assert!(route.as_str().starts_with(WorkerId::ROUTE));
+        for host in ["drain", "drain:", "drains", "a"] {
+            let worker = WorkerId::random(host).unwrap();
+            assert!(!worker.as_str().starts_with(WorkerId::ROUTE), "{worker}");
+            assert!(worker.as_str().contains(host), "{worker}");
+        }
+    }
 }

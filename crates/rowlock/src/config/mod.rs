@@ -1,8 +1,10 @@
 //! rowlock.toml: read exactly, or refused with the line and the remedy.
 
+mod drain;
 mod schedule;
 mod section;
 
+pub use drain::{DrainSection, SidekiqSection};
 pub use schedule::{CronSection, PairSection};
 pub use section::{Handler, Limits, Queue, Work};
 
@@ -13,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::claim::QueueOrder;
+use crate::drain::Route;
 use crate::error::{Error, Result};
 use crate::job::{Cron, Kind, Name, Retention};
 use crate::reconcile::Pair;
@@ -42,7 +45,7 @@ pub struct Config {
     folder: PathBuf,
     pair: Vec<PairSection>,
     cron: Vec<CronSection>,
-    drain: Option<Later>,
+    drain: Vec<DrainSection>,
     budget: Option<Later>,
     guard: Option<Later>,
     dashboard: Option<Later>,
@@ -78,7 +81,6 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         let later = [
-            ("[[drain]]", &self.drain),
             ("[budget]", &self.budget),
             ("[guard]", &self.guard),
             ("[dashboard]", &self.dashboard),
@@ -102,6 +104,7 @@ impl Config {
         self.check_names()?;
         self.pairs()?;
         self.crons()?;
+        self.routes()?;
         self.limits.check()
     }
 
@@ -146,6 +149,14 @@ impl Config {
     /// [`Error::Invalid`] when a declaration breaks a rule.
     pub fn crons(&self) -> Result<Vec<Cron>> {
         self.cron.iter().map(CronSection::cron).collect()
+    }
+
+    /// The routes as declared.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when a declaration breaks a rule.
+    pub fn routes(&self) -> Result<Vec<Route>> {
+        drain::routes(&self.drain)
     }
 
     /// A pair's key is its kind's: it sets it if the kind has none.

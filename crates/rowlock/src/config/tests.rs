@@ -91,13 +91,106 @@ fn a_schema_is_a_plain_name() {
 #[test]
 fn a_part_that_this_version_lacks_says_so() {
     for part in [
-        "[[drain]]\nto = \"x\"",
         "[guard]\naction = \"observe\"",
         "[budget.analytics]\nmax = 1",
         "[dashboard]\nbind = \"x\"",
     ] {
         assert!(refused(part).contains("doesn't have yet"), "{part}");
     }
+}
+
+#[test]
+fn every_setting_of_a_drain_reaches_its_route() {
+    let config = Config::parse(
+        r#"
+        [[drain]]
+        kinds = ["send_email"]
+        to = "redis://127.0.0.1:6379/0"
+        [[drain]]
+        name = "ruby"
+        kinds = ["resize"]
+        queues = ["images"]
+        to = "sidekiq+redis://cache/1"
+        lossy = true
+        ahead = 500
+        batch = 50
+        [drain.sidekiq.resize]
+        class = "Images::ResizeJob"
+        args = ["id", "width"]
+        "#,
+        "rowlock.toml",
+    )
+    .unwrap();
+    let routes = config.routes().unwrap();
+    let (plain, ruby) = (&routes[0], &routes[1]);
+    assert_eq!(plain.name.as_str(), "redis");
+    assert_eq!(plain.kinds[0].as_str(), "send_email");
+    assert_eq!((plain.ahead, plain.batch), (Route::AHEAD, Route::BATCH));
+    assert!(plain.reports_back() && !plain.lossy && plain.queues.is_empty());
+    assert_eq!(ruby.name.as_str(), "ruby");
+    assert_eq!(ruby.to, "sidekiq+redis://cache/1");
+    assert_eq!(ruby.queues[0].as_str(), "images");
+    assert_eq!((ruby.ahead, ruby.batch, ruby.lossy), (500, 50, true));
+    let job = ruby.sidekiq.values().next().unwrap();
+    assert_eq!(job.class, "Images::ResizeJob");
+    let args: Vec<_> = job.args.iter().map(|arg| arg.as_str()).collect();
+    assert_eq!(args, ["id", "width"]);
+}
+
+#[test]
+fn a_drain_that_breaks_a_rule_is_named_with_the_remedy() {
+    let drain = |rest: &str| refused(&format!("[[drain]]\nkinds = [\"a\"]\n{rest}"));
+    let to = "to = \"redis://cache/0\"\n";
+    let ruby = "to = \"sidekiq+redis://cache/0\"\n";
+    for (text, word) in [
+        (String::new(), "missing field `to`"),
+        (
+            "to = \"nats://ada:s3cret@cache\"".to_owned(),
+            "\"nats\" is not a sink",
+        ),
+        (format!("{to}ahed = 5"), "did you mean `ahead`?"),
+        (format!("{to}ahead = 0"), "route redis: ahead = 0"),
+        (format!("{to}batch = 10001"), "from 1 to 10000"),
+        (format!("{to}lossy = true"), "lossy is for a sink"),
+        (format!("{to}name = \"direct\""), "give it another name"),
+        (
+            format!("{to}[drain.sidekiq.a]\nclass = \"A\""),
+            "take it out",
+        ),
+        (ruby.to_owned(), "a has no Sidekiq class"),
+        (
+            format!("{ruby}[drain.sidekiq.a]\nclas = \"A\""),
+            "did you mean `class`?",
+        ),
+        (
+            format!("{ruby}[drain.sidekiq.a]\nclass = \" \""),
+            "class is empty",
+        ),
+        (
+            format!("{to}[[drain]]\n{to}queues = [\"q\"]"),
+            "two [[drain]] called redis",
+        ),
+        (
+            format!("{to}[[drain]]\n{to}kinds = [\"a\"]\nname = \"b\""),
+            "kind a is drained twice",
+        ),
+    ] {
+        let why = drain(&text);
+        assert!(why.starts_with("rowlock.toml:"), "{why}");
+        assert!(why.contains(word), "{text}: {why}");
+        assert!(!why.contains("s3cret"), "{why}");
+    }
+    assert!(refused(&format!("[[drain]]\n{to}")).contains("neither kinds nor queues"));
+    let emptied = Config::parse(&format!("[[drain]]\nkinds = []\n{to}"), "f").unwrap();
+    assert!(emptied.routes().unwrap()[0].kinds.is_empty());
+    let secret = format!(
+        "{:?}",
+        Config::parse("[[drain]]\nkinds = []\nto = \"redis://:s3cret@c\"", "f")
+    );
+    assert!(
+        secret.contains("drain") && !secret.contains("s3cret"),
+        "{secret}"
+    );
 }
 
 #[test]

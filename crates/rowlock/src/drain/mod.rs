@@ -9,12 +9,17 @@
 mod adopt;
 mod beat;
 mod collect;
+mod line;
 mod pump;
 mod route;
 mod run;
+mod serve;
 mod sink;
 pub mod sinks;
 
+pub use adopt::Adopted;
+pub use line::Line;
+pub use pump::Pumped;
 pub use route::{Route, SidekiqJob};
 pub use run::{Drain, Drained, Options};
 pub use sink::{Fill, Hold, Pushed, Report, Sink};

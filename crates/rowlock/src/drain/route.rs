@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Sink;
 use crate::claim::WorkerId;
+use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::job::Name;
 
@@ -111,9 +112,6 @@ impl Route {
     pub fn check(&self, derivable: impl Fn(&Name) -> bool) -> Result<()> {
         let name = &self.name;
         let refuse = |why: String| Err(Error::invalid(format!("route {name}: {why}")));
-        if self.kinds.is_empty() && self.queues.is_empty() {
-            return refuse("nothing goes by it: name at least one kind or queue".to_owned());
-        }
         for (what, set, most) in [
             ("ahead", self.ahead, Self::MOST_AHEAD),
             ("batch", self.batch, Self::MOST_BATCH),
@@ -182,8 +180,8 @@ impl Route {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a URL that can't be read, or a sink that this build lacks.
-    pub fn sink(&self) -> Result<Arc<dyn Sink>> {
-        super::sinks::open(self)
+    pub fn sink(&self, clock: &Clock) -> Result<Arc<dyn Sink>> {
+        super::sinks::open(self, clock)
     }
 }
 
@@ -242,9 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn a_route_that_nothing_goes_by_is_refused() {
-        let route = Route::to("redis://127.0.0.1").unwrap();
-        assert!(refused(&route, &[]).contains("name at least one kind or queue"));
+    fn a_route_that_nothing_goes_by_any_more_still_drains_what_it_holds() {
+        for url in ["redis://127.0.0.1", "sidekiq+redis://127.0.0.1"] {
+            Route::to(url).unwrap().check(|_| false).unwrap();
+        }
     }
 
     #[test]

@@ -1,14 +1,23 @@
 //! A drain: every route's line, until it is asked to stop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Result;
-use crate::reconcile::Pair;
+use super::serve::{Serving, Tally};
+use super::{Line, Route};
+use crate::claim::WorkerId;
+use crate::error::{Error, Result};
+use crate::reconcile::{self, Answers, Pair, Questions, Scheduler, Sources};
+use crate::run::shift::host;
+use crate::run::task::Tasks;
 use crate::run::{Pulse, Signals, Stop, Stopper};
 use crate::store::Rowlock;
 use crate::verify::Ran;
 
-use super::Route;
+/// How long a store that is busy at the start is waited for at a time.
+const STORE_PAUSE: Duration = Duration::from_millis(500);
+/// How long the last pushes and verdicts of a stopping drain may take.
+const LAST_PUSHES: Duration = Duration::from_secs(10);
 
 /// How a drain works.
 #[derive(Debug, Clone)]
@@ -106,8 +115,72 @@ impl Drain {
     /// [`Error::Invalid`](crate::Error::Invalid) without routes or with one that can't be used, and
     /// whatever the store answers at the start. A sink that is away is waited for.
     pub async fn run_until(self, mut stop: Stop) -> Result<Drained> {
-        let _ = (&self.rowlock, &self.routes, &self.pairs, &self.options);
-        stop.asked().await;
-        Ok(Drained::default())
+        if self.routes.is_empty() {
+            return Err(Error::invalid("the drain has no routes"));
+        }
+        let (rowlock, options) = (&self.rowlock, &self.options);
+        let clock = rowlock.clock().clone();
+        let sources = Sources::new(&*rowlock.lead(), &self.pairs)?;
+        let questions = Arc::new(Questions::new(rowlock, sources.clone()));
+        let mut asking = Tasks::default();
+        let answers = Arc::new(Answers::start(&mut asking, Arc::clone(&questions)));
+        let mut lines = Vec::with_capacity(self.routes.len());
+        for route in &self.routes {
+            let mut line = Line::new(rowlock, route, options)?;
+            line.questions = Some(Arc::clone(&questions));
+            line.answers = Some(Arc::clone(&answers));
+            if !declared(&line, route, &mut stop).await? {
+                return Ok(Drained::default());
+            }
+            lines.push(Arc::new(line));
+        }
+        let holder = WorkerId::random(&host())?.to_string();
+        let asked = Arc::clone(&questions);
+        let mut scheduler = Scheduler::new(rowlock, sources, asked, holder, options.lease);
+        let mut tasks = Tasks::default();
+        let tally = Arc::new(Tally::default());
+        for line in &lines {
+            let serving = Serving {
+                line: Arc::clone(line),
+                tally: Arc::clone(&tally),
+                options: options.clone(),
+                stop: stop.clone(),
+            };
+            serving.start(&mut tasks);
+        }
+        tokio::select! {
+            () = stop.asked() => {}
+            () = scheduler.run() => {}
+            () = reconcile::upkeep(rowlock.engine(), clock.clone(), options.lease) => {}
+        }
+        // A push under way comes to its end: its rows would wait for the next drain otherwise.
+        if clock.timeout(LAST_PUSHES, tasks.join()).await.is_none() {
+            tracing::warn!("a sink doesn't answer: the next drain asks it what it holds");
+        }
+        if clock
+            .timeout(LAST_PUSHES, scheduler.leave())
+            .await
+            .is_none()
+        {
+            tracing::warn!("posts were not given up, others wait for the lease");
+        }
+        options.pulse.left();
+        Ok(tally.told())
+    }
+}
+
+/// Waits for a store that is busy. Whether it came to that before it was time to stop.
+async fn declared(line: &Line, route: &Route, stop: &mut Stop) -> Result<bool> {
+    loop {
+        match line.declare(route).await {
+            Err(Error::Unavailable(why)) => {
+                tracing::warn!(route = %route.name, why, "the drain waits for the store");
+            }
+            declared => return declared.map(|()| true),
+        }
+        tokio::select! {
+            () = stop.asked() => return Ok(false),
+            () = line.clock.sleep(STORE_PAUSE) => {}
+        }
     }
 }

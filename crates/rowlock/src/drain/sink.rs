@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use crate::claim::ClaimedJob;
-use crate::engine::Recalled;
+use crate::claim::{ClaimedJob, WorkerId};
+use crate::engine::{Recalled, SentJob};
 use crate::error::Result;
 use crate::job::{JobId, Name, Token};
 use crate::settle::Settlement;
@@ -30,8 +30,12 @@ pub trait Sink: Send + Sync + 'static {
     /// What it holds of these jobs, under exactly these tokens.
     async fn holds(&self, jobs: &[(JobId, Token)]) -> Result<Vec<Hold>>;
 
-    /// Jobs whose worker died with them, as far as it knows.
-    async fn bereft(&self, most: usize) -> Result<Vec<(JobId, Token)>>;
+    /// Jobs whose worker died with them; a suspect is one that had begun.
+    async fn bereft(&self, most: usize) -> Result<Vec<SentJob>>;
+
+    /// Whether this process should fetch [`reports`](Self::reports) for the next `lease`: it saves
+    /// others the work, and nothing depends on it.
+    async fn is_my_turn(&self, lease: Duration) -> Result<bool>;
 
     /// What its workers have said, oldest first; waits up to `wait` for the first one. The same reports
     /// come again until they are forgotten.
@@ -77,6 +81,10 @@ pub struct Report {
     pub settlement: Settlement,
     /// The token that the worker itself had taken it under.
     pub taken: Token,
+    /// The worker.
+    pub worker: WorkerId,
+    /// The attempt's number.
+    pub attempt: u32,
     /// Its kind.
     pub kind: Name,
     /// Its unique key.

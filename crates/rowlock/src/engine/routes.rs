@@ -1,14 +1,16 @@
 //! Which jobs go by which route, and what a drain asks of the store.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Map;
 
 use super::Applied;
 use crate::claim::WorkerId;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::{Backoff, JobId, Name, Token};
 
 /// What a drain needs beside the journey. A job goes by its kind's route; if that is direct, by its
@@ -138,4 +140,90 @@ impl SentJob {
             suspect: false,
         }
     }
+}
+
+/// What stands in a row that goes by no route.
+pub(crate) const DIRECT: &str = "direct";
+
+/// What a declared route means for the rows that there are. PostgreSQL writes them by a function of its
+/// own, and wants only the answer.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+pub(crate) struct Rerouted {
+    /// Kinds without a row.
+    pub(crate) new_kinds: Vec<Name>,
+    /// Queues without a row.
+    pub(crate) new_queues: Vec<Name>,
+    /// Kinds whose row changes, with their next route.
+    pub(crate) kinds: Vec<(Name, String)>,
+    /// Queues whose row changes, with their next route.
+    pub(crate) queues: Vec<(Name, String)>,
+    /// The answer.
+    pub(crate) applied: Applied,
+}
+
+impl Rerouted {
+    /// Compares a declaration with the route of every kind and every queue that has a row and is
+    /// declared or goes by it now.
+    pub(crate) fn compare(
+        route: &Name,
+        declared: (&[Name], &[Name]),
+        stored: (&BTreeMap<Name, String>, &BTreeMap<Name, String>),
+    ) -> Result<Self> {
+        is_a_route(route)?;
+        let (new_kinds, kinds) = split(route, declared.0, stored.0);
+        let (new_queues, queues) = split(route, declared.1, stored.1);
+        let (mut before, mut after) = (Map::new(), Map::new());
+        for (of, moved, stored) in [("kind", &kinds, stored.0), ("queue", &queues, stored.1)] {
+            for (name, next) in moved {
+                let field = format!("{of} {name}");
+                before.insert(field.clone(), stored.get(name).cloned().into());
+                after.insert(field, next.clone().into());
+            }
+        }
+        let is_new = !new_kinds.is_empty() || !new_queues.is_empty();
+        let applied = match Applied::over(Some(&before.into()), &after.into()) {
+            Applied::Unchanged if is_new => Applied::Added,
+            other => other,
+        };
+        Ok(Self {
+            new_kinds,
+            new_queues,
+            kinds,
+            queues,
+            applied,
+        })
+    }
+}
+
+/// Refuses the name that stands for no route.
+pub(crate) fn is_a_route(route: &Name) -> Result<()> {
+    if route.as_str() == DIRECT {
+        return Err(Error::invalid(
+            "a route can't be named direct: that is what goes by none",
+        ));
+    }
+    Ok(())
+}
+
+/// The names without a row, and those whose row changes.
+fn split(
+    route: &Name,
+    declared: &[Name],
+    stored: &BTreeMap<Name, String>,
+) -> (Vec<Name>, Vec<(Name, String)>) {
+    let mut fresh: Vec<Name> = declared.to_vec();
+    fresh.retain(|name| !stored.contains_key(name));
+    fresh.sort_unstable();
+    fresh.dedup();
+    let next = |name: &Name| match declared.contains(name) {
+        true => route.as_str(),
+        false => DIRECT,
+    };
+    let moved = stored
+        .iter()
+        .filter(|(name, now)| next(name) != now.as_str())
+        .map(|(name, _)| (name.clone(), next(name).to_owned()))
+        .collect();
+    (fresh, moved)
 }

@@ -136,6 +136,20 @@ impl Questions {
         Some((job.kind.clone(), key_of(job, &pair.key)?))
     }
 
+    /// [`after`](Self::after) for a job of which no more than its key is known: one whose key is
+    /// stored as a hash can't be asked about.
+    pub(crate) fn after_key(&self, kind: &Name, unique_key: Option<&str>) -> Option<Key> {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("question.after") {
+            return None;
+        }
+        let pairs = self.pairs();
+        let pair = pairs
+            .iter()
+            .find(|pair| pair.kind == *kind && pair.closed_loop)?;
+        Some((kind.clone(), spelled_key(unique_key?, &pair.key)?))
+    }
+
     async fn ask(&self, pair: &Pair, keys: impl Iterator<Item = &String>) -> Result<Vec<bool>> {
         let Some(source) = self.sources.of(pair) else {
             return Ok(Vec::new());
@@ -227,13 +241,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A stored key, if it is the values of these fields.
+fn spelled_key(key: &str, fields: &[Name]) -> Option<String> {
+    let values = serde_json::from_str::<Vec<serde_json::Value>>(key).ok()?;
+    (values.len() == fields.len()).then(|| key.to_owned())
+}
+
 /// The job's key as its pair's query would spell it: a JSON array. Nothing when it can't be told.
 fn key_of(job: &ClaimedJob, fields: &[Name]) -> Option<String> {
-    if let Some(key) = &job.unique_key
-        && let Ok(values) = serde_json::from_str::<Vec<serde_json::Value>>(key)
-        && values.len() == fields.len()
+    if let Some(key) = job
+        .unique_key
+        .as_deref()
+        .and_then(|key| spelled_key(key, fields))
     {
-        return Some(key.clone());
+        return Some(key);
     }
     // A long key is stored as its hash: the payload has its parts.
     let payload: serde_json::Map<String, serde_json::Value> = job.payload.to().ok()?;

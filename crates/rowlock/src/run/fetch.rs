@@ -13,18 +13,18 @@ use crate::event;
 use crate::job::Token;
 
 /// What a claim brought: jobs, and when to look again.
-pub(super) struct Haul {
-    pub(super) tokens: Vec<(Token, usize)>,
-    pub(super) jobs: Vec<ClaimedJob>,
+pub(crate) struct Haul {
+    pub(crate) tokens: Vec<(Token, usize)>,
+    pub(crate) jobs: Vec<ClaimedJob>,
     /// Claimed, and their rows need nothing any more.
-    pub(super) not_needed: Vec<ClaimedJob>,
-    pub(super) next_due: Option<Timestamp>,
-    pub(super) rest: Option<Duration>,
-    pub(super) full: bool,
+    pub(crate) not_needed: Vec<ClaimedJob>,
+    pub(crate) next_due: Option<Timestamp>,
+    pub(crate) rest: Option<Duration>,
+    pub(crate) full: bool,
 }
 
 /// What a claim brought, or the fences that were asked for in vain.
-pub(super) type Hauled = Result<Haul, (Vec<Token>, Error)>;
+pub(crate) type Hauled = Result<Haul, (Vec<Token>, Error)>;
 
 /// A claim under way.
 pub(super) type Claiming = Pin<Box<dyn Future<Output = Hauled> + Send>>;
@@ -50,7 +50,7 @@ pub(super) enum Look {
 }
 
 /// Both claims at once: they share a transaction where the engine groups commits.
-pub(super) async fn fetch(
+pub(crate) async fn fetch(
     engine: &dyn Dispatch,
     ordinary: Claim,
     suspect: Option<Claim>,

@@ -8,7 +8,7 @@ mod builtin;
 mod context;
 #[cfg(feature = "exec")]
 mod exec;
-mod fetch;
+pub(crate) mod fetch;
 mod handler;
 mod heartbeat;
 mod held;
@@ -22,7 +22,7 @@ mod output;
 mod process;
 mod pulse;
 mod runner;
-mod shift;
+pub(crate) mod shift;
 mod stop;
 #[cfg(feature = "http")]
 mod target;

@@ -20,17 +20,17 @@ enum Last {
 
 impl Pulse {
     /// A join or a heartbeat was answered; it is good for `lease`.
-    pub(super) fn answered(&self, now: Elapsed, lease: Duration) {
+    pub(crate) fn answered(&self, now: Elapsed, lease: Duration) {
         self.note(Last::Answered(now, lease));
     }
 
     /// A heartbeat was not answered.
-    pub(super) fn failed(&self, why: &str) {
+    pub(crate) fn failed(&self, why: &str) {
         self.note(Last::Failed(why.to_owned()));
     }
 
     /// The worker beats no more. If a failure was the reason, that is the better answer.
-    pub(super) fn left(&self) {
+    pub(crate) fn left(&self) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*last, Last::Failed(_)) {
             *last = Last::Left;

@@ -82,8 +82,7 @@ impl Writer {
         let mut batch = Vec::new();
         while waiting.recv_many(&mut batch, MOST).await > 0 {
             self.linger(&mut waiting, &mut batch).await;
-            let settled = self.until_written(&batch).await;
-            event::acked(&settled);
+            let settled = until_written(&*self.engine, &self.clock, &batch).await;
             let group = batch
                 .drain(..)
                 .zip(settled)
@@ -113,36 +112,41 @@ impl Writer {
             }
         }
     }
+}
 
-    /// A verdict is never dropped because the store was away for a while. If a write had succeeded
-    /// and only its answer was lost, the second try is refused as lost: the job has moved already.
-    async fn until_written(&self, batch: &[Settlement]) -> Vec<Settled> {
-        let mut wait = SHORTEST;
-        loop {
-            match (self.engine.settle(batch.to_vec()).await, batch) {
-                (Ok(settled), _) => return settled,
-                // A single verdict that can't be written at all must not hold up the others.
-                (Err(why @ (Error::Bug(_) | Error::Invalid(_))), [one]) => {
-                    let job = one.id;
-                    tracing::error!(%job, %why, "a verdict can't be written, the job runs again");
-                    return vec![Settled::LeaseLost];
-                }
-                (Err(Error::Bug(_) | Error::Invalid(_)), _) => return self.one_by_one(batch).await,
-                (Err(why), _) => {
-                    let jobs = batch.len();
-                    tracing::warn!(%why, jobs, "settling waits for the store");
-                }
+/// A verdict is never dropped because the store was away for a while. If a write had succeeded and
+/// only its answer was lost, the second try is refused as lost: the job has moved already.
+pub(crate) async fn until_written(
+    engine: &dyn Dispatch,
+    clock: &Clock,
+    batch: &[Settlement],
+) -> Vec<Settled> {
+    let mut wait = SHORTEST;
+    loop {
+        match (engine.settle(batch.to_vec()).await, batch) {
+            (Ok(settled), _) => {
+                event::acked(&settled);
+                return settled;
             }
-            self.clock.sleep(wait).await;
-            wait = (wait * 2).min(LONGEST);
+            // A single verdict that can't be written at all must not hold up the others.
+            (Err(why @ (Error::Bug(_) | Error::Invalid(_))), [one]) => {
+                let job = one.id;
+                tracing::error!(%job, %why, "a verdict can't be written, the job runs again");
+                return vec![Settled::LeaseLost];
+            }
+            (Err(Error::Bug(_) | Error::Invalid(_)), _) => {
+                let mut settled = Vec::with_capacity(batch.len());
+                for each in batch.chunks(1) {
+                    settled.extend(Box::pin(until_written(engine, clock, each)).await);
+                }
+                return settled;
+            }
+            (Err(why), _) => {
+                let jobs = batch.len();
+                tracing::warn!(%why, jobs, "settling waits for the store");
+            }
         }
-    }
-
-    async fn one_by_one(&self, batch: &[Settlement]) -> Vec<Settled> {
-        let mut settled = Vec::with_capacity(batch.len());
-        for each in batch.chunks(1) {
-            settled.extend(Box::pin(self.until_written(each)).await);
-        }
-        settled
+        clock.sleep(wait).await;
+        wait = (wait * 2).min(LONGEST);
     }
 }

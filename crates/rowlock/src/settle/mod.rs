@@ -8,6 +8,7 @@ mod group;
 
 pub use complete::{Complete, CompleteBlocking, Completion};
 pub use group::Group;
+pub(crate) use group::until_written;
 
 use std::time::Duration;
 

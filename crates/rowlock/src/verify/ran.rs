@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lines::Log;
 use crate::claim::{ClaimedJob, WorkerId};
+use crate::drain::Report;
 use crate::error::Result;
 use crate::job::{JobId, Token};
 use crate::settle::{Settled, Verdict};
@@ -178,6 +179,29 @@ impl Ran {
             settled => (asked.ending, settled == Settled::Accepted),
         };
         running.close((id, token), ending, accepted, t);
+    }
+}
+
+impl Ran {
+    /// Its answer will be written down by the drain that applies it.
+    pub(crate) fn handed_on(&self, id: JobId, token: Token) {
+        self.running().open.remove(&(id, token));
+    }
+
+    /// A drain has applied what a worker said.
+    pub(crate) fn applied(&self, report: &Report, settled: Settled, t: Timestamp) {
+        let open = Open {
+            attempt: report.attempt,
+            worker: report.worker.clone(),
+            asked: None,
+        };
+        let end = (
+            Ending::from(&report.settlement.verdict),
+            settled == Settled::Accepted,
+        );
+        let attempt = (report.settlement.id, report.taken);
+        self.running()
+            .write(t, attempt, &open, Phase::End, Some(end));
     }
 }
 

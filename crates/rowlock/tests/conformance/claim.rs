@@ -42,7 +42,7 @@ pub async fn a_second_claim_takes_the_second_job(world: World) {
     assert_eq!([first.id, second.id], staged[..2]);
     assert_eq!(
         site.job(staged[0]).await.locked_by.as_deref(),
-        Some(worker.as_str())
+        Some(site.holder(&worker).as_str())
     );
     assert_ne!(first.token, second.token);
 }
@@ -255,9 +255,9 @@ pub async fn a_given_up_worker_claims_nothing(world: World) {
     let worker = site.join().await;
     assert_eq!(site.observe(&world, LEASE, &[]).await, 1);
     let id = site.stage(job("mail")).await;
-    let refused = site.engine().claim(wanted(&worker, &["mail"], 10)).await;
+    let refused = site.dispatch().claim(wanted(&worker, &["mail"], 10)).await;
     assert!(matches!(refused, Err(Error::LeaseLost)), "{refused:?}");
-    assert_eq!(site.state(id).await, JobState::Pending);
+    assert_eq!(site.state(id).await, site.waiting());
     assert!(matches!(
         site.beat(&worker, &[]).await,
         Err(Error::LeaseLost)

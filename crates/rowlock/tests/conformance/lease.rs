@@ -18,11 +18,11 @@ pub async fn a_silent_worker_is_given_up_after_a_whole_lease(world: World) {
     assert_eq!(observer.observe(&world, LEASE - LEASE / 6, &[]).await, 0);
     assert_eq!(site.state(id).await, JobState::Processing);
     world.advance(LEASE / 6);
-    let expired = observer.engine().expire().await.unwrap();
+    let expired = observer.expire().await;
     assert_eq!(expired.workers, [worker]);
     assert_eq!(expired.returned, 1);
     assert_eq!(site.state(id).await, JobState::Pending);
-    assert!(site.rowlock.operate().workers().await.unwrap().is_empty());
+    assert!(site.workers().await.is_empty());
 }
 
 pub async fn a_worker_that_beats_keeps_its_jobs(world: World) {
@@ -38,7 +38,7 @@ pub async fn a_worker_that_beats_keeps_its_jobs(world: World) {
     assert_eq!(dead, 0);
     assert_eq!(
         site.job(id).await.locked_by.as_deref(),
-        Some(worker.as_str())
+        Some(site.holder(&worker).as_str())
     );
     assert_eq!(
         site.finish(&claimed, Outcome::Done).await,
@@ -69,7 +69,7 @@ pub async fn five_hundred_jobs_claimed_ahead_are_charged_nothing(world: World) {
 async fn runs_and_dies(world: &World, site: &Site) -> u32 {
     let worker = site.join().await;
     let claimed = site.claim_suspect(&worker, &["mail"]).await.remove(0);
-    let engine = site.engine();
+    let engine = site.dispatch();
     engine
         .start_suspect(&worker, claimed.id, claimed.token)
         .await
@@ -94,7 +94,7 @@ pub async fn a_poison_job_pays_for_itself_and_ends_failed(world: World) {
                 site.claim_suspect(&worker, &["mail"]).await.is_empty(),
                 "no back-off"
             );
-            site.engine().leave(&worker).await.unwrap();
+            site.dispatch().leave(&worker).await.unwrap();
             world.advance(Duration::from_secs(300));
         }
     }
@@ -141,7 +141,7 @@ pub async fn a_claim_whose_answer_was_lost_is_released_by_its_living_owner(world
     assert_eq!(beat.released, 3);
     for job in &lost {
         let found = site.job(job.id).await;
-        assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
+        assert_eq!((found.state, found.attempt), site.given_back());
         assert_eq!(site.settle(job, Verdict::Done).await, Settled::LeaseLost);
     }
     for job in &kept {
@@ -159,7 +159,7 @@ pub async fn a_lost_claim_is_missed_at_the_next_heartbeat(world: World) {
         let lost = site.claim_one(&worker, &["mail"]).await;
         assert_eq!(site.beat(&worker, &[]).await.unwrap().released, 1);
         let found = site.job(lost.id).await;
-        assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
+        assert_eq!((found.state, found.attempt), site.given_back());
     }
 }
 
@@ -180,7 +180,7 @@ async fn nobody_expires(world: &World, offset: jiff::SignedDuration) {
         site.finish(&claimed, Outcome::Done).await,
         Settled::Accepted
     );
-    site.engine().leave(&worker).await.unwrap();
+    site.dispatch().leave(&worker).await.unwrap();
 }
 
 pub async fn a_worker_with_its_wall_clock_an_hour_off_expires_nobody(world: World) {
@@ -193,15 +193,15 @@ pub async fn an_observer_that_was_away_expires_nobody(world: World) {
     let site = world.open();
     site.join().await;
     let observer = world.open();
-    if site.engine().capabilities().server_clock {
+    if site.dispatch().capabilities().server_clock {
         // The server has counted: silence is silence, whoever looks.
         world.advance(LEASE);
-        assert_eq!(observer.engine().expire().await.unwrap().workers.len(), 1);
+        assert_eq!(observer.expire().await.workers.len(), 1);
         return;
     }
     // Its samples are too far apart to prove anything, however long the silence.
     for _ in 0..10 {
-        assert!(observer.engine().expire().await.unwrap().workers.is_empty());
+        assert!(observer.expire().await.workers.is_empty());
         world.advance(LEASE);
     }
     assert_eq!(observer.observe(&world, LEASE, &[]).await, 1);
@@ -211,7 +211,7 @@ pub async fn whoever_watches_is_told_the_shortest_lease(world: World) {
     let site = world.open();
     let engine = site.engine();
     assert_eq!(engine.expire().await.unwrap().shortest_lease, None);
-    site.join().await;
+    site.straight().join().await;
     let hasty = WorkerId::random("hasty").unwrap();
     let short = Duration::from_secs(3);
     engine.join(&hasty, short).await.unwrap();
@@ -226,12 +226,12 @@ pub async fn whoever_watches_is_told_the_shortest_lease(world: World) {
 }
 
 pub async fn rows_of_a_worker_that_somebody_removed_are_given_back(world: World) {
-    let site = world.open();
+    let site = world.open().straight();
     let worker = site.join().await;
     let id = site.stage(job("mail")).await;
     site.claim_one(&worker, &["mail"]).await;
     world.home.client().execute("DELETE FROM rowlock_worker");
-    site.engine().expire().await.unwrap();
+    site.expire().await;
     let found = site.job(id).await;
     assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
 }
@@ -241,10 +241,10 @@ pub async fn a_worker_that_leaves_gives_back_what_it_holds(world: World) {
     let worker = site.join().await;
     let ids = site.stage_many("mail", 3).await;
     site.claim(&worker, &["mail"], 3).await;
-    site.engine().leave(&worker).await.unwrap();
+    site.dispatch().leave(&worker).await.unwrap();
     for id in ids {
         let found = site.job(id).await;
-        assert_eq!((found.state, found.attempt), (JobState::Pending, 0));
+        assert_eq!((found.state, found.attempt), site.given_back());
     }
     let next = site.join().await;
     assert_eq!(

@@ -10,6 +10,7 @@ mod lease;
 mod operate;
 pub mod pairs;
 mod rivals;
+mod routes;
 mod settle;
 mod sql_stage;
 mod stage;
@@ -111,6 +112,18 @@ cases! {
         whoever_watches_is_told_the_shortest_lease,
         rows_of_a_worker_that_somebody_removed_are_given_back,
         a_worker_that_leaves_gives_back_what_it_holds;
+    routes:
+        a_routed_kind_is_not_claimed_directly,
+        a_routed_queue_goes_by_its_route_except_for_kinds_with_their_own,
+        a_drain_claims_every_kind_of_its_route_in_bulk,
+        a_route_that_changes_counts_for_what_is_not_sent,
+        a_route_is_never_given_up,
+        suspects_of_a_route_are_claimed_together,
+        what_a_route_holds_is_listed_in_pages,
+        a_cancel_and_a_pause_reach_what_was_sent,
+        an_expired_verdict_marks_or_charges,
+        unsent_jobs_and_their_lag_are_told,
+        declaring_a_route_moves_kinds_and_says_so;
     operate:
         a_pending_job_is_cancelled_at_once,
         a_running_job_is_asked_to_stop_and_may_finish_first,
@@ -216,13 +229,18 @@ pub fn engines() -> Vec<(&'static str, Build)> {
 
 /// Further ways to an engine, for the steps of the journey.
 fn detours() -> Vec<(&'static str, Build)> {
-    vec![(
-        "pooler",
-        || Arc::new(crate::postgres::pooler::Pooled::new()),
-    )]
+    let mut ways: Vec<(&'static str, Build)> =
+        vec![(
+            "pooler",
+            || Arc::new(crate::postgres::pooler::Pooled::new()),
+        )];
+    ways.extend(crate::drained::detours());
+    ways
 }
 
-const JOURNEY: &[&str] = &["stage", "claim", "settle", "lease", "unique", "worker"];
+const JOURNEY: &[&str] = &[
+    "stage", "claim", "settle", "lease", "routes", "unique", "worker",
+];
 
 /// What a claim costs the server is counted where nobody else stays connected.
 const STRAIGHT_ONLY: &str = "claim::a_hundred_thousand_unknown_jobs_cost_a_claim_nothing";
@@ -253,6 +271,10 @@ pub fn trials() -> Vec<Trial> {
         for (case, run) in CASES {
             let module = case.split("::").next().unwrap();
             if !whole && (!JOURNEY.contains(&module) || *case == STRAIGHT_ONLY) {
+                continue;
+            }
+            // Whoever takes the detour goes by a route already.
+            if engine.ends_with("_redis") && module == "routes" {
                 continue;
             }
             trials.push(Trial::test(format!("{engine}::{case}"), move || {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowlock::claim::{Claim, Claimed, ClaimedJob, WorkerId};
+use rowlock::claim::{Claim, Claimed, ClaimedJob, Expired, WorkerId};
 use rowlock::clock::Clock;
-use rowlock::engine::Engine;
+use rowlock::engine::{Dispatch, Engine};
 use rowlock::job::{JobError, Token};
 use rowlock::settle::{Settled, Settlement, Verdict};
-use rowlock::{Enqueued, JobId, JobState, Name, NewJob, Outcome, Record, Rowlock};
+use rowlock::{Enqueued, JobId, JobState, Name, NewJob, Outcome, Record, Rowlock, Worker};
 
 pub const LEASE: Duration = Duration::from_secs(30);
 
@@ -39,6 +39,21 @@ pub trait Home: Send + Sync {
     fn time_is(&self, _now: Timestamp) {}
     /// From now on time passes as it does elsewhere.
     fn time_passes(&self) {}
+    /// The way that jobs take to workers, where that isn't the store itself.
+    fn detour(&self, _rowlock: &Rowlock) -> Option<Arc<dyn Detour>> {
+        None
+    }
+}
+
+/// A dispatcher, with a drain that moves whenever something is asked of it.
+#[rowlock::async_trait]
+pub trait Detour: Dispatch {
+    /// Gives back what dead workers had taken: who they were, and how many jobs that was.
+    async fn bury(&self) -> rowlock::error::Result<(Vec<WorkerId>, usize)>;
+    /// Who holds the jobs, as the store knows it.
+    fn holder(&self) -> WorkerId;
+    /// Workers that have joined and not left.
+    fn workers(&self) -> Vec<WorkerId>;
 }
 
 /// An application that shares the database.
@@ -105,7 +120,8 @@ impl World {
 
     pub fn open_with(&self, clock: Clock) -> Site {
         let rowlock = self.home.open(clock);
-        Site { rowlock }
+        let detour = self.home.detour(&rowlock);
+        Site { rowlock, detour }
     }
 
     pub fn advance(&self, by: Duration) {
@@ -118,6 +134,7 @@ impl World {
 #[derive(Clone)]
 pub struct Site {
     pub rowlock: Rowlock,
+    pub detour: Option<Arc<dyn Detour>>,
 }
 
 /// Until somebody has committed something, or it is worth a look all the same: not every engine tells
@@ -140,6 +157,76 @@ impl Site {
         self.rowlock.engine()
     }
 
+    /// Whoever hands out jobs here.
+    pub fn dispatch(&self) -> Arc<dyn Dispatch> {
+        match &self.detour {
+            Some(detour) => Arc::clone(detour) as Arc<dyn Dispatch>,
+            None => self.engine(),
+        }
+    }
+
+    /// The state of a job that is due and that nobody runs: it may have been sent on.
+    pub fn waiting(&self) -> JobState {
+        match self.dispatch().capabilities().drained {
+            true => JobState::Processing,
+            false => JobState::Pending,
+        }
+    }
+
+    /// The state and the attempts of a job that was given back. What was sent stays sent, and its attempt
+    /// is charged by a verdict.
+    pub fn given_back(&self) -> (JobState, u32) {
+        match self.dispatch().capabilities().drained {
+            true => (JobState::Processing, 1),
+            false => (JobState::Pending, 0),
+        }
+    }
+
+    /// The same store without the detour.
+    pub fn straight(&self) -> Self {
+        Self {
+            rowlock: self.rowlock.clone(),
+            detour: None,
+        }
+    }
+
+    /// Workers that have joined and not left.
+    pub async fn workers(&self) -> Vec<WorkerId> {
+        match &self.detour {
+            Some(detour) => detour.workers(),
+            None => {
+                let all = self.rowlock.operate().workers().await.unwrap();
+                all.into_iter().map(|worker| worker.id).collect()
+            }
+        }
+    }
+
+    /// Who holds what this worker has taken, as the store knows it.
+    pub fn holder(&self, worker: &WorkerId) -> String {
+        let detour = self.detour.as_ref();
+        detour.map_or_else(|| worker.to_string(), |way| way.holder().to_string())
+    }
+
+    /// One look for the dead.
+    pub async fn expire(&self) -> Expired {
+        let mut expired = self.engine().expire().await.unwrap();
+        if let Some(detour) = &self.detour {
+            let (workers, returned) = detour.bury().await.unwrap();
+            expired.workers.extend(workers);
+            expired.returned += returned;
+        }
+        expired
+    }
+
+    /// A worker of this store's jobs.
+    pub fn worker<S: Send + Sync + 'static>(&self, state: S) -> Worker<S> {
+        let clock = self.rowlock.clock().clone();
+        match &self.detour {
+            Some(_) => Worker::from_dispatcher(self.dispatch(), clock, state),
+            None => Worker::new(self.rowlock.clone(), state),
+        }
+    }
+
     pub async fn stage(&self, job: NewJob) -> JobId {
         self.rowlock.enqueue(&job).await.unwrap().id.unwrap()
     }
@@ -156,7 +243,7 @@ impl Site {
 
     pub async fn join(&self) -> WorkerId {
         let worker = WorkerId::random("test").unwrap();
-        self.engine().join(&worker, LEASE).await.unwrap();
+        self.dispatch().join(&worker, LEASE).await.unwrap();
         worker
     }
 
@@ -165,7 +252,7 @@ impl Site {
         worker: &WorkerId,
         held: &[Token],
     ) -> rowlock::error::Result<rowlock::claim::Heartbeat> {
-        self.engine().heartbeat(worker, held.to_vec()).await
+        self.dispatch().heartbeat(worker, held.to_vec()).await
     }
 
     pub async fn claim(&self, worker: &WorkerId, kinds: &[&str], limit: usize) -> Vec<ClaimedJob> {
@@ -181,7 +268,7 @@ impl Site {
     }
 
     pub async fn claimed(&self, claim: Claim) -> Claimed {
-        self.engine().claim(claim).await.unwrap()
+        self.dispatch().claim(claim).await.unwrap()
     }
 
     /// The one job that is due.
@@ -197,7 +284,7 @@ impl Site {
             verdict,
             started_at: None,
         };
-        self.engine().settle(vec![settlement]).await.unwrap()[0]
+        self.dispatch().settle(vec![settlement]).await.unwrap()[0]
     }
 
     /// What a worker does with a handler's outcome.
@@ -229,14 +316,14 @@ impl Site {
         let step = LEASE / 6;
         let mut dead = 0;
         let mut passed = Duration::ZERO;
-        dead += self.engine().expire().await.unwrap().workers.len();
+        dead += self.expire().await.workers.len();
         while passed < time {
             world.advance(step);
             passed += step;
             for (site, worker, held) in living {
                 site.beat(worker, held).await.unwrap();
             }
-            dead += self.engine().expire().await.unwrap().workers.len();
+            dead += self.expire().await.workers.len();
         }
         dead
     }

@@ -68,7 +68,7 @@ impl Harness {
                 leaver.signal("TERM");
                 self.dies(leaver);
             }
-            Who::Migrator | Who::Producer | Who::Pruner | Who::Leader => {}
+            Who::Migrator | Who::Producer | Who::Pruner | Who::Leader | Who::Drain => {}
         }
         self.drains(&url);
         if let Who::Pruner = who {

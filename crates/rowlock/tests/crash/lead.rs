@@ -23,6 +23,7 @@ pub fn dies_leading(home: &dyn Home, point: &str) {
     databases_at(home, ROWS as i64);
     let site = Site {
         rowlock: home.open(Clock::system()),
+        detour: None,
     };
     runtime.block_on(declare(&site, &pair_of_rivals()));
     runtime.block_on(declare_cron(&site.rowlock));

@@ -1,5 +1,6 @@
 //! A process dies at each step of the journey; the checker judges what is left.
 
+mod drain;
 mod harness;
 mod lead;
 
@@ -21,6 +22,8 @@ pub enum Who {
     Pruner,
     /// Whoever turns rows and calendars into jobs.
     Leader,
+    /// Whoever sends jobs on and collects what becomes of them.
+    Drain,
 }
 
 /// Steps inside a transaction of ours: a server's own are one call, which happens or doesn't.
@@ -66,6 +69,15 @@ pub const POINTS: &[(&str, Who)] = &[
     ("tick.between", Who::Leader),
     ("tick.recorded", Who::Leader),
     ("cron.committed", Who::Leader),
+    ("drain.beaten", Who::Drain),
+    ("drain.claimed", Who::Drain),
+    ("drain.sending", Who::Drain),
+    ("drain.sent", Who::Drain),
+    ("drain.reported", Who::Drain),
+    ("drain.settled", Who::Drain),
+    ("drain.forgotten", Who::Drain),
+    ("drain.adopted", Who::Drain),
+    ("drain.buried", Who::Drain),
 ];
 
 fn case(point: &str) -> String {
@@ -88,6 +100,7 @@ pub fn trials() -> Vec<Trial> {
             trials.push(Trial::test(name, move || {
                 match who {
                     Who::Leader => lead::dies_leading(&*home(), point),
+                    Who::Drain => drain::dies_draining(home(), point),
                     _ => Harness::new(home(), point).run(*who),
                 }
                 Ok(())

@@ -17,6 +17,7 @@ mod pairs;
 pub mod pooler;
 mod ring;
 mod rivals;
+mod routes;
 mod server;
 mod sessions;
 mod small;
@@ -97,6 +98,12 @@ cases! {
         what_is_wrong_with_a_query_is_told_in_the_servers_words,
         a_tick_looks_for_each_key_in_the_index,
         a_store_of_the_first_schema_is_brought_up_to_date;
+    routes:
+        what_was_sent_keeps_no_segment_though_no_drain_runs,
+        a_list_of_what_was_sent_sets_it_aside,
+        a_route_whose_row_was_removed_keeps_what_it_sent,
+        an_older_worker_goes_on_after_the_migration,
+        a_claim_of_a_route_reads_its_own_rows_and_no_others;
     leaders:
         a_leader_that_lost_its_post_stages_nothing,
         a_long_tick_holds_up_no_beat,

@@ -416,7 +416,10 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
     side.execute(
         "DROP TABLE rowlock.switched, rowlock.pair, rowlock.post, rowlock.pair_key, rowlock.cron, rowlock.cron_tick;
          DROP FUNCTION rowlock.tick, rowlock.fire, rowlock.hold_back;
-         DELETE FROM rowlock.migration WHERE version = 2;
+         DROP TABLE rowlock.store;
+         DROP FUNCTION rowlock.keep_route, rowlock.set_sent_aside;
+         ALTER TABLE rowlock.queue DROP COLUMN route;
+         DELETE FROM rowlock.migration WHERE version > 1;
          DELETE FROM rowlock.schema_part",
     )
     .unwrap();
@@ -425,7 +428,7 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
         matches!(&old, Error::Schema(text) if text.contains("migrate up")),
         "{old:?}"
     );
-    assert_eq!(wait(migrate_up(&address())).unwrap(), [2]);
+    assert_eq!(wait(migrate_up(&address())).unwrap(), [2, 3]);
     let site = small.open(&Clock::system());
     let health = site.rowlock.operate().health().await.unwrap();
     assert_eq!(health.drift, Vec::<String>::new());
@@ -436,7 +439,8 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
         side.value(&format!(
             "SELECT has_table_privilege('{0}', 'rowlock.pair_key', '{right}') || ' ' || bool_and(
                  has_function_privilege('{0}', p.oid, 'EXECUTE'))
-             FROM pg_proc AS p WHERE p.oid IN ('rowlock.tick'::regproc, 'rowlock.hold_back'::regproc)",
+             FROM pg_proc AS p WHERE p.oid IN ('rowlock.tick'::regproc, 'rowlock.hold_back'::regproc, 'rowlock.claim'::regproc,
+                             'rowlock.keep_route'::regproc)",
             role.as_str()
         ))
     };

@@ -50,7 +50,10 @@ impl Small {
     pub fn open_with(&self, clock: &Clock, bytes: u64) -> Site {
         let engine = wait(Postgres::open(self.own.address(), clock.clone())).unwrap();
         let rowlock = Rowlock::with(engine.segment_bytes(bytes), clock.clone());
-        Site { rowlock }
+        Site {
+            rowlock,
+            detour: None,
+        }
     }
 
     /// How often the ring has gone on.

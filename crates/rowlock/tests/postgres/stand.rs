@@ -39,6 +39,7 @@ impl Stand {
         Self {
             site: Site {
                 rowlock: home.open(Clock::system()),
+                detour: None,
             },
             runtime: tokio::runtime::Runtime::new().unwrap(),
             home,

@@ -89,7 +89,7 @@ pub async fn nothing_is_left_of_jobs_that_are_forgotten(stand: Stand) {
     // A stream stays when it is empty.
     assert_eq!(
         keys,
-        ["owner", "pushed", "reports"].map(|key| stand.key(key))
+        ["evicted", "owner", "pushed", "reports"].map(|key| stand.key(key))
     );
     let fill = stand.sink.fill().await.unwrap();
     assert_eq!((fill.ready, fill.taken, fill.reports), (0, 0, 0));

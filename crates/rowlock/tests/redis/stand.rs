@@ -128,6 +128,7 @@ pub async fn template() -> ClaimedJob {
     let home = File::new();
     let site = Site {
         rowlock: home.open(Clock::system()),
+        detour: None,
     };
     let payload = Payload::parse(r#"{"to":"ä@example.org","n":12345678901234567890123}"#);
     let new = job("mail").payload(payload.unwrap());

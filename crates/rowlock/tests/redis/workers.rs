@@ -38,7 +38,9 @@ pub async fn a_dead_workers_jobs_are_bereft_and_its_verdicts_refused(stand: Stan
     // A verdict that waits, one without a worker, one that another has, one that nobody has.
     assert_eq!(holds, [Hold::Held, Hold::Bereft, Hold::Held, Hold::Held]);
     for _ in 0..2 {
-        assert_eq!(stand.sink.bereft(9).await.unwrap(), [sent(&jobs[1])]);
+        let bereft = stand.sink.bereft(9).await.unwrap();
+        let bereft: Vec<_> = bereft.iter().map(|job| (job.id, job.token)).collect();
+        assert_eq!(bereft, [sent(&jobs[1])]);
     }
     stand.sink.forget(&[sent(&jobs[1])]).await.unwrap();
     assert!(stand.sink.bereft(9).await.unwrap().is_empty());

@@ -1,5 +1,6 @@
 //! Processes of their own: each is this test binary in another role.
 
+mod drain;
 mod insist;
 mod late;
 mod lead;
@@ -43,6 +44,9 @@ pub fn act(arguments: &[String]) -> ExitCode {
         ["migrate", url] => home_at(url).migrate(),
         ["prune", url] => runtime.block_on(prune(url)),
         ["lead", url, lease] => runtime.block_on(lead::lead(url, lease)),
+        ["drain", url, sink, lease, kinds, ref rest @ ..] => {
+            runtime.block_on(drain::drain(url, sink, lease, kinds, rest.first().copied()));
+        }
         ["late", url, lease] => runtime.block_on(late::late(url, lease)),
         _ => panic!("a rival has a role and its arguments: {arguments:?}"),
     }

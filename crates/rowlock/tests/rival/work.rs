@@ -1,7 +1,9 @@
 //! A worker with handlers that misbehave.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use rowlock::drain::sinks::redis::Redis;
 use rowlock::job::Backoff;
 use rowlock::run::{Options, Signals, Stopper};
 use rowlock::verify::Ran;
@@ -9,7 +11,10 @@ use rowlock::{Context, Kind, Outcome, Rowlock, Worker};
 
 /// Works until a signal, with the handlers that `kinds` names.
 pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str, ran: Option<&str>) {
-    let rowlock = crate::conformance::home_at(url).open(rowlock::Clock::system());
+    let rowlock = match url.starts_with("redis:") {
+        true => None,
+        false => Some(crate::conformance::home_at(url).open(rowlock::Clock::system())),
+    };
     let options = Options {
         lease: Duration::from_millis(lease.parse().unwrap()),
         concurrency: slots.parse().unwrap(),
@@ -17,7 +22,15 @@ pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str, ran: Option<
         ran: ran.map(|path| Ran::open(path).unwrap()),
         ..Options::default()
     };
-    let mut worker = Worker::new(rowlock.clone(), ()).options(options);
+    let worker = match &rowlock {
+        Some(rowlock) => Worker::new(rowlock.clone(), ()),
+        None => {
+            let clock = rowlock::Clock::system();
+            let redis = Redis::open(url, clock.clone()).unwrap();
+            Worker::from_dispatcher(Arc::new(redis), clock, ())
+        }
+    };
+    let mut worker = worker.options(options);
     for name in kinds.split(',') {
         let mut kind = Kind::new(name).unwrap();
         kind.backoff = Backoff::Fixed {
@@ -32,7 +45,7 @@ pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str, ran: Option<
                 if cx.kind.as_str() != "quick" {
                     println!("began {} {}", cx.kind, cx.id);
                 }
-                run(&cx, &rowlock).await
+                run(&cx, rowlock.as_ref()).await
             }
         });
     }
@@ -46,10 +59,12 @@ pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str, ran: Option<
     println!("settled {} lost {}", tally.settled, tally.lost);
 }
 
-async fn run(cx: &Context, rowlock: &Rowlock) -> Outcome {
+async fn run(cx: &Context, rowlock: Option<&Rowlock>) -> Outcome {
     match cx.kind.as_str() {
         "poison" => {
-            if !cx.suspect {
+            if !cx.suspect
+                && let Some(rowlock) = rowlock
+            {
                 holds_ahead(rowlock, 500).await;
             }
             std::process::abort()

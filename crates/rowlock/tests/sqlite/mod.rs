@@ -5,6 +5,7 @@ mod golden;
 pub mod home;
 mod own_file;
 mod pairs;
+mod routes;
 mod schema;
 
 use libtest_mimic::Trial;
@@ -121,6 +122,14 @@ pub fn trials() -> Vec<Trial> {
         plain(
             "sqlite_pairs::states_that_nobody_claims_are_counted",
             pairs::states_that_nobody_claims_are_counted,
+        ),
+        plain(
+            "sqlite_routes::a_store_of_the_second_schema_is_brought_up_to_date_under_its_workers",
+            routes::a_store_of_the_second_schema_is_brought_up_to_date_under_its_workers,
+        ),
+        plain(
+            "sqlite_routes::a_route_whose_row_was_removed_keeps_what_it_sent",
+            routes::a_route_whose_row_was_removed_keeps_what_it_sent,
         ),
     ]
 }

@@ -39,7 +39,7 @@ fn setup(rows: usize) -> (File, Sqlite, Pair) {
     (home, engine, pair)
 }
 
-fn block<T>(future: impl Future<Output = T>) -> T {
+pub fn block<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build().unwrap().block_on(future)
 }

@@ -195,6 +195,9 @@ CREATE TABLE rowlock_job (
     payload          TEXT    NOT NULL
 );
 
+CREATE INDEX rowlock_job_cancelling ON rowlock_job (locked_by, id, token)
+    WHERE state = 'processing' AND cancel_requested = 1;
+
 CREATE UNIQUE INDEX rowlock_job_key ON rowlock_job (kind, unique_key) WHERE key_held = 1;
 
 CREATE INDEX rowlock_job_ready
@@ -236,6 +239,8 @@ CREATE TABLE rowlock_kind (
     switch_by         TEXT,
     switch_until      INTEGER CHECK (typeof(switch_until) IN ('integer', 'null'))
 , switch_rejected INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+
+CREATE INDEX rowlock_kind_routed ON rowlock_kind (kind, route) WHERE route <> 'direct';
 
 CREATE INDEX rowlock_kind_switched ON rowlock_kind (kind, switch, switch_until) WHERE switch IS NOT NULL;
 
@@ -300,7 +305,12 @@ CREATE TABLE rowlock_queue (
     switch_reason TEXT,
     switch_by     TEXT,
     switch_until  INTEGER CHECK (typeof(switch_until) IN ('integer', 'null'))
-, switch_rejected INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+, switch_rejected INTEGER NOT NULL DEFAULT 0, route TEXT NOT NULL DEFAULT 'direct') WITHOUT ROWID;
+
+CREATE TABLE rowlock_store (
+    one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    id  INTEGER NOT NULL
+);
 
 CREATE TABLE rowlock_tally (
     expiry_day INTEGER NOT NULL,

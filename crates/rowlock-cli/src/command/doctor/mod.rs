@@ -1,16 +1,19 @@
 //! `rowlock doctor`: what is wrong or about to go wrong, and the command that mends it.
 //!
 //! Here is what holds for every store; [`file`] knows SQLite, [`server`] PostgreSQL, [`pairs`] what
-//! is derived.
+//! is derived, [`routes`] what is drained and [`redis`] where to.
 
 mod cron;
 mod file;
 mod pairs;
+mod redis;
+mod routes;
 mod server;
 
 use std::time::Duration;
 
 use anyhow::Result;
+use rowlock::claim::WorkerId;
 use rowlock::engine::{PairRow, Stats, WorkerRow};
 use rowlock::switch::Switch;
 use rowlock::{Kind, Pair, Rowlock};
@@ -30,10 +33,12 @@ enum Of {
     All,
     File,
     Server,
+    /// Stores with routes.
+    Route,
 }
 
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-const CODES: [(&str, Of, &str); 21] = [
+const CODES: [(&str, Of, &str); 29] = [
     ("R001", Of::File, "the file is whole"),
     ("R002", Of::All, "the schema is the one this rowlock made"),
     (
@@ -46,7 +51,7 @@ const CODES: [(&str, Of, &str); 21] = [
     (
         "R006",
         Of::All,
-        "kinds and pairs are as the configuration says",
+        "kinds, pairs and routes are as the configuration says",
     ),
     (
         "R007",
@@ -75,6 +80,18 @@ const CODES: [(&str, Of, &str); 21] = [
     ("R019", Of::All, "every state of the rows has an owner"),
     ("R020", Of::All, "no key is held back"),
     ("R021", Of::All, "every pair is in the configuration"),
+    ("R022", Of::Route, "Redis throws no key away"),
+    ("R023", Of::Route, "Redis keeps what it holds on disk"),
+    ("R024", Of::Route, "every sink can be used"),
+    ("R025", Of::Route, "every route has a drain"),
+    ("R026", Of::Route, "what is due is sent at once"),
+    (
+        "R027",
+        Of::Route,
+        "whatever is sent comes back or is derived again",
+    ),
+    ("R028", Of::Route, "every route is in the configuration"),
+    ("R029", Of::Route, "Redis has room for what is sent"),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -132,7 +149,7 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
 }
 
 /// What was looked at and is well.
-fn well(setup: &Setup, found: &[Finding]) -> Vec<Finding> {
+fn well(setup: &Setup, found: &[Finding], drains: bool) -> Vec<Finding> {
     let unknown = |code: &str| found.iter().all(|each| each.code != code);
     let here = match &setup.store {
         Store::Sqlite(_) => Of::File,
@@ -140,7 +157,12 @@ fn well(setup: &Setup, found: &[Finding]) -> Vec<Finding> {
     };
     CODES
         .into_iter()
-        .filter(|(code, of, _)| unknown(code) && (*of == Of::All || *of == here))
+        .filter(|(_, of, _)| match of {
+            Of::All => true,
+            Of::Route => drains,
+            of => *of == here,
+        })
+        .filter(|(code, _, _)| unknown(code))
         .map(|(code, _, what)| Finding {
             code,
             level: Level::Ok,
@@ -194,12 +216,25 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
     let ahead = health.clock_ahead.unwrap_or_default();
     let now = rowlock.clock().now();
     let now = now.saturating_add(ahead).unwrap_or(now);
-    let workers = store.workers().await?;
+    let routes = setup.routes()?;
+    let rows = match rowlock.routes().routes().await {
+        // It may need just what is missing, which was told.
+        Err(_) if !health.drift.is_empty() => Vec::new(),
+        rows => rows?,
+    };
+    let mut workers = store.workers().await?;
+    // A route is no process: whether it is drained is told with it.
+    workers.retain(|each| !each.id.as_str().starts_with(WorkerId::ROUTE));
     let before = found.len();
     found.extend(workers.iter().filter_map(|each| dead(setup, each, now)));
     if found.len() - before == workers.len() {
-        found.extend(unattended(setup, &store.stats().await?));
+        let sent_by_others = routes::longest_lag(&rows);
+        found.extend(unattended(setup, &store.stats().await?, sent_by_others));
     }
+    let derived = super::drain::derived(setup, rowlock).await?;
+    found.extend(routes::look(setup, &rows, &routes, &derived));
+    found.extend(redis::look(rowlock, &routes).await?);
+    let drains = !rows.is_empty() || !routes.is_empty();
     found.extend(drift(setup, &declared, &store.kinds().await?));
     let schedule = rowlock.schedule();
     let (rows, switches) = (schedule.pairs().await?, schedule.switches().await?);
@@ -210,7 +245,7 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
     found.extend(others.map(|on| left_on(setup, on)));
     found.extend(pairs::look(setup, &rows, &switches, &ours));
     found.extend(cron::look(setup, rowlock).await?);
-    let well = well(setup, &found);
+    let well = well(setup, &found, drains);
     found.extend(well);
     Ok(found)
 }
@@ -231,10 +266,11 @@ fn dead(setup: &Setup, worker: &WorkerRow, now: jiff::Timestamp) -> Option<Findi
     Some(finding("R005", Level::Warn, what, setup.line("work")))
 }
 
-/// Nobody is there to run what is due.
-fn unattended(setup: &Setup, stats: &Stats) -> Option<Finding> {
+/// Nobody is there to run what is due. What waits for a drain is told with its route.
+fn unattended(setup: &Setup, stats: &Stats, for_drains: Duration) -> Option<Finding> {
     let oldest = Duration::try_from_secs_f64(stats.total.oldest_pending_seconds?).ok()?;
-    if oldest < UNATTENDED {
+    // The two were asked for one after the other.
+    if oldest < UNATTENDED || oldest <= for_drains + Duration::from_secs(5) {
         return None;
     }
     let what = format!(

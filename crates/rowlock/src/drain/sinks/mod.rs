@@ -8,27 +8,24 @@ mod sidekiq;
 use std::sync::Arc;
 
 use super::{Route, Sink};
-#[cfg(not(feature = "redis"))]
-use crate::error::Error;
+use crate::clock::Clock;
 use crate::error::Result;
 
 /// The sink of a route; nothing is connected yet.
 #[cfg(feature = "redis")]
-pub(super) fn open(route: &Route) -> Result<Arc<dyn Sink>> {
+pub(super) fn open(route: &Route, clock: &Clock) -> Result<Arc<dyn Sink>> {
+    let clock = clock.clone();
     match route.reports_back() {
-        true => Ok(Arc::new(redis::RedisSink::new(
-            &route.to,
-            crate::clock::Clock::system(),
-        )?)),
-        false => Ok(Arc::new(sidekiq::Sidekiq::new(route)?)),
+        true => Ok(Arc::new(redis::RedisSink::new(&route.to, clock)?)),
+        false => Ok(Arc::new(sidekiq::Sidekiq::new(route, clock)?)),
     }
 }
 
 /// The sink of a route; nothing is connected yet.
 #[cfg(not(feature = "redis"))]
-pub(super) fn open(route: &Route) -> Result<Arc<dyn Sink>> {
-    let _ = route;
-    Err(Error::invalid(
+pub(super) fn open(route: &Route, clock: &Clock) -> Result<Arc<dyn Sink>> {
+    let _ = (route, clock);
+    Err(crate::error::Error::invalid(
         "draining needs the feature `redis` of the crate rowlock",
     ))
 }

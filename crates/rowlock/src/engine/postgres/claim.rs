@@ -7,11 +7,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
-use super::holdings::Held;
+use super::holdings::{Asking, Held};
+use super::outlook::Outlook;
 use super::row::{self, Summary};
 use super::{Postgres, lock};
 use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder};
 use crate::clock;
+use crate::engine::routes::DIRECT;
 use crate::error::Result;
 use crate::job::Name;
 
@@ -25,15 +27,16 @@ const LISTENING_REST: Duration = Duration::from_secs(3);
 impl Postgres {
     pub(super) async fn claim_ordinary(&self, wanted: &Claim) -> Result<Claimed> {
         let now = self.clock.elapsed();
+        let outlook = self.outlook(wanted.route.as_ref());
         let sweep = {
-            let mut budget = lock(&self.budget);
-            budget.allows(now) && (budget.is_due(now) || self.listener.empty_answers() > 0)
+            let mut budget = lock(&outlook.budget);
+            budget.allows(now) && (budget.is_due(now) || outlook.empty_answers() > 0)
         };
         let (mut jobs, mut summary) = self.claim_once(wanted, wanted.limit, sweep).await?;
         // Short of jobs: what the bounds hid, or what was set aside, may be due.
         if jobs.len() < wanted.limit
             && !summary.swept
-            && lock(&self.budget).allows(self.clock.elapsed())
+            && lock(&outlook.budget).allows(self.clock.elapsed())
         {
             let room = wanted.limit - jobs.len();
             let (more, latest) = self.claim_once(wanted, room, true).await?;
@@ -51,14 +54,14 @@ impl Postgres {
             jobs.extend(more);
         }
         if jobs.len() < wanted.limit && !summary.look_aside {
-            lock(&self.lanes).brought_back(summary.now);
+            lock(&outlook.lanes).brought_back(summary.now);
         }
         self.suspects.store(summary.suspects, Ordering::Relaxed);
         // Best first: by priority, then in the order of their lanes.
         jobs.sort_by_key(|(ready_at, job)| (std::cmp::Reverse(job.priority), *ready_at, job.id));
         Ok(Claimed {
             next_due: self.local_time(summary.next_due, summary.now),
-            rest: self.rest(jobs.is_empty()),
+            rest: self.rest(&outlook, jobs.is_empty()),
             jobs: jobs.into_iter().map(|(_, job)| job).collect(),
         })
     }
@@ -70,8 +73,9 @@ impl Postgres {
         }
         let worker = self.number_of(&wanted.worker).await?;
         let (kinds, queues) = (texts(&wanted.kinds), texts(&wanted.queues));
-        let asking = self.holdings.asking(&wanted.worker, self.clock.elapsed());
-        let token = wanted.token.get();
+        let asking = self.asking(wanted);
+        let (token, route) = (wanted.token.get(), route(wanted));
+        let most = i32::try_from(wanted.limit).unwrap_or(i32::MAX);
         let rows = self
             .call(
                 "claim_suspect",
@@ -80,6 +84,8 @@ impl Postgres {
                     (&token, Type::INT8),
                     (&kinds, Type::TEXT_ARRAY),
                     (&queues, Type::TEXT_ARRAY),
+                    (&route, Type::TEXT),
+                    (&most, Type::INT4),
                 ],
             )
             .await?;
@@ -101,22 +107,23 @@ impl Postgres {
         #[cfg(feature = "test-hooks")]
         let sweep = sweep && !crate::hooks::switched_off("claim.sweep");
         let worker = self.number_of(&wanted.worker).await?;
-        let token = wanted.token.get();
+        let outlook = self.outlook(wanted.route.as_ref());
+        let (token, route) = (wanted.token.get(), route(wanted));
         let most = i32::try_from(limit).unwrap_or(i32::MAX);
         let (kinds, queues) = (texts(&wanted.kinds), texts(&wanted.queues));
         let (order, weighed, weights) = order(&wanted.order);
         let (capped, caps) = split(&wanted.caps);
         let turn = i64::try_from(self.turn.fetch_add(1, Ordering::Relaxed) & 0xffff).unwrap_or(0);
-        let may_begin_anew = lock(&self.budget).allows(self.clock.elapsed());
+        let may_begin_anew = lock(&outlook.budget).allows(self.clock.elapsed());
         let (bounds, aside_after, seen) = {
-            let lanes = lock(&self.lanes);
+            let lanes = lock(&outlook.lanes);
             match sweep {
                 true => (Default::default(), Timestamp::UNIX_EPOCH, lanes.unsorted),
                 false => (lanes.bounds(), lanes.aside_after(), lanes.unsorted),
             }
         };
         let began = self.clock.elapsed();
-        let asking = self.holdings.asking(&wanted.worker, self.clock.elapsed());
+        let asking = self.asking(wanted);
         let rows = self
             .call(
                 "claim",
@@ -141,13 +148,14 @@ impl Postgres {
                     (&bounds.priorities, Type::INT2_ARRAY),
                     (&bounds.times, Type::TIMESTAMPTZ_ARRAY),
                     (&bounds.ids, Type::INT8_ARRAY),
+                    (&route, Type::TEXT),
                 ],
             )
             .await?;
         let answer = self.keep(wanted, limit, &rows)?;
         asking.answered();
         if answer.1.swept {
-            lock(&self.budget).spent(began, self.clock.elapsed());
+            lock(&outlook.budget).spent(began, self.clock.elapsed());
         }
         Ok(answer)
     }
@@ -180,7 +188,8 @@ impl Postgres {
         let since = self.clock.elapsed();
         self.flow
             .fetch_add(u64::try_from(leased.len()).unwrap_or(0), Ordering::Relaxed);
-        let mut lanes = lock(&self.lanes);
+        let outlook = self.outlook(wanted.route.as_ref());
+        let mut lanes = lock(&outlook.lanes);
         if let Some(lowest) = summary.lowest {
             lanes.lower(lowest);
         }
@@ -196,21 +205,29 @@ impl Postgres {
             if !job.suspect {
                 lanes.claimed(&job, one.ready_at, summary.now);
             }
-            self.holdings.add(
-                job.id,
-                Held {
-                    worker: wanted.worker.clone(),
-                    token: job.token,
-                    segment: job.segment,
-                    place: one.place,
-                    kind: job.kind.clone(),
-                    queue: job.queue.clone(),
-                    since,
-                },
-            );
+            let held = || Held {
+                worker: wanted.worker.clone(),
+                token: job.token,
+                segment: job.segment,
+                place: one.place,
+                kind: job.kind.clone(),
+                queue: job.queue.clone(),
+                since,
+            };
+            // What was sent may be settled by another process, and may be more than fits in here.
+            if wanted.route.is_none() {
+                self.holdings.add(job.id, held());
+            }
             jobs.push((one.ready_at, job));
         }
         Ok((jobs, summary))
+    }
+
+    /// Rows of a lost answer are found by the worker's next heartbeat; a route has none, it is asked for
+    /// what it has sent.
+    fn asking(&self, wanted: &Claim) -> Asking<'_> {
+        let worker = wanted.route.is_none().then(|| wanted.worker.clone());
+        self.holdings.asking(worker, self.clock.elapsed())
     }
 
     /// A time of the server's, by the clock of this process: whoever waits for it looks at this one.
@@ -219,8 +236,8 @@ impl Postgres {
         Some(clock::add(self.clock.now(), wait))
     }
 
-    fn rest(&self, empty: bool) -> Option<Duration> {
-        let answers = self.listener.answered(empty);
+    fn rest(&self, outlook: &Outlook, empty: bool) -> Option<Duration> {
+        let answers = outlook.answered(empty);
         if !empty {
             return None;
         }
@@ -231,6 +248,10 @@ impl Postgres {
             (false, false) => None,
         }
     }
+}
+
+fn route(wanted: &Claim) -> &str {
+    wanted.route.as_ref().map_or(DIRECT, Name::as_str)
 }
 
 fn texts(names: &[Name]) -> Vec<&str> {

@@ -58,10 +58,10 @@ impl Asking<'_> {
 }
 
 impl Holdings {
-    pub(super) fn asking(&self, worker: &WorkerId, now: Elapsed) -> Asking<'_> {
+    pub(super) fn asking(&self, worker: Option<WorkerId>, now: Elapsed) -> Asking<'_> {
         Asking {
             doubt: &self.doubt,
-            worker: Some(worker.clone()),
+            worker,
             since: now,
         }
     }

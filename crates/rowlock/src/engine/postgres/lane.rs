@@ -65,7 +65,8 @@ impl Lanes {
         }
         let young = summary.now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN);
         let looked_at = |queue: &Name, kind: &Name| {
-            wanted.kinds.contains(kind)
+            let every_kind = wanted.kinds.is_empty() && wanted.route.is_some();
+            (every_kind || wanted.kinds.contains(kind))
                 && (wanted.queues.is_empty() || wanted.queues.contains(queue))
                 && !wanted.caps.contains_key(queue)
                 && !summary.stopped.contains(queue)

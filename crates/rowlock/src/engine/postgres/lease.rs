@@ -18,17 +18,7 @@ const SEARCH_EVERY: Duration = Duration::from_secs(60);
 
 impl Postgres {
     pub(super) async fn begin_lease(&self, worker: &WorkerId, lease: Duration) -> Result<()> {
-        // Sequences don't travel with every kind of copy.
-        let behind: i64 = match self.call("check_ids", &[]).await?.first() {
-            Some(row) => get(row, 0)?,
-            None => 0,
-        };
-        if behind > 0 {
-            tracing::warn!(
-                behind,
-                "new ids were behind stored ones, as after a copy without sequences"
-            );
-        }
+        self.see_to_ids().await?;
         let (id, lease) = (worker.as_str(), ms(lease));
         let values = [
             (
@@ -44,6 +34,21 @@ impl Postgres {
         lock(&self.workers).insert(worker.clone(), number);
         self.suspects
             .store(true, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Sequences don't travel with every kind of copy.
+    pub(super) async fn see_to_ids(&self) -> Result<()> {
+        let behind: i64 = match self.call("check_ids", &[]).await?.first() {
+            Some(row) => get(row, 0)?,
+            None => 0,
+        };
+        if behind > 0 {
+            tracing::warn!(
+                behind,
+                "new ids were behind stored ones, as after a copy without sequences"
+            );
+        }
         Ok(())
     }
 
@@ -69,10 +74,13 @@ impl Postgres {
         let in_doubt = self.holdings.must_search(worker, held, now);
         #[cfg(feature = "test-hooks")]
         let in_doubt = in_doubt && !crate::hooks::switched_off("heartbeat.search_in_doubt");
-        let search = in_doubt || {
-            let mut searched = lock(&self.searched_by);
-            is_time(searched.entry(worker.clone()).or_default(), now)
-        };
+        // What a route holds under other tokens was sent, maybe by another process.
+        let is_route = worker.as_str().starts_with(WorkerId::ROUTE);
+        let search = !is_route
+            && (in_doubt || {
+                let mut searched = lock(&self.searched_by);
+                is_time(searched.entry(worker.clone()).or_default(), now)
+            });
         let tokens: Vec<i64> = held.iter().map(|token| token.get()).collect();
         let values = [
             (

@@ -1,7 +1,7 @@
 //! Wakes workers when the server says that something was enqueued while they slept.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -14,12 +14,11 @@ use crate::engine::Bell;
 use crate::error::Result;
 use crate::job::Token;
 
-/// Whether notifications arrive, and how many answers in a row were empty.
+/// Whether notifications arrive.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     hears: Arc<Hears>,
     started: AtomicBool,
-    empty: AtomicU32,
 }
 
 /// What is known about it.
@@ -79,21 +78,6 @@ impl Listener {
                 bell.ring();
             }
         });
-    }
-
-    /// Counts empty answers in a row.
-    pub(super) fn answered(&self, empty: bool) -> u32 {
-        match empty {
-            true => self.empty.fetch_add(1, Ordering::Relaxed) + 1,
-            false => {
-                self.empty.store(0, Ordering::Relaxed);
-                0
-            }
-        }
-    }
-
-    pub(super) fn empty_answers(&self) -> u32 {
-        self.empty.load(Ordering::Relaxed)
     }
 }
 

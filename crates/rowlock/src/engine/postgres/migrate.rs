@@ -42,12 +42,19 @@ const MIGRATIONS: &[Migration] = &[
         version: 2,
         name: "0002_pairs",
         tables: tables!("0002_pairs"),
+        then: Some("5983a74d48a427cb"),
+    },
+    Migration {
+        version: 3,
+        name: "0003_routes",
+        tables: tables!("0003_routes"),
         then: None,
     },
 ];
 
 /// In an order in which each finds what it needs. They are replaced in place, so a call under way goes
-/// on: their arguments and answers stay what they are.
+/// on: their answers stay what they are, and so do the arguments of a call. One that takes more is
+/// dropped by its migration, and has a default for what older callers don't say.
 const FUNCTIONS: &[Sql] = &[
     sql!("now"),
     sql!("is_on"),
@@ -80,6 +87,7 @@ const FUNCTIONS: &[Sql] = &[
     sql!("give_back"),
     sql!("heartbeat"),
     sql!("set_aside"),
+    sql!("set_sent_aside"),
     sql!("leave"),
     sql!("start_suspect"),
     sql!("expire"),
@@ -100,6 +108,11 @@ const FUNCTIONS: &[Sql] = &[
     sql!("still_wanted"),
     sql!("declare_crons"),
     sql!("fire"),
+    sql!("store_id"),
+    sql!("declare_route"),
+    sql!("keep_route"),
+    sql!("sent_young"),
+    sql!("forget_route"),
 ];
 
 /// The version this build works with.

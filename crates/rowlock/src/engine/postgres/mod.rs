@@ -23,6 +23,7 @@ mod lease;
 mod listen;
 mod migrate;
 mod operate;
+mod outlook;
 mod pairs;
 mod place;
 mod posts;
@@ -64,11 +65,11 @@ use std::time::Duration;
 
 use self::connect::Pool;
 use self::holdings::Holdings;
-use self::lane::Lanes;
 use self::listen::Listener;
+use self::outlook::Outlook;
 use self::ring::Ring;
+use self::routes::Young;
 use self::source::Tables;
-use self::sweep::Budget;
 use super::Bell;
 use crate::claim::WorkerId;
 use crate::clock::{Clock, Elapsed};
@@ -93,8 +94,10 @@ pub struct Postgres {
     listener: Listener,
     workers: Mutex<HashMap<WorkerId, i64>>,
     holdings: Holdings,
-    lanes: Mutex<Lanes>,
-    budget: Mutex<Budget>,
+    /// By route; nothing stands for those that go by none.
+    outlooks: Mutex<HashMap<Option<Name>, Arc<Outlook>>>,
+    /// What routes hold in the ring, while a list of it is being read.
+    young: Mutex<HashMap<WorkerId, Young>>,
     ring: Mutex<Ring>,
     /// Rows that went through since the ring was looked at.
     flow: AtomicU64,
@@ -155,8 +158,8 @@ impl Postgres {
             listener: Listener::default(),
             workers: Mutex::default(),
             holdings: Holdings::default(),
-            lanes: Mutex::default(),
-            budget: Mutex::default(),
+            outlooks: Mutex::default(),
+            young: Mutex::default(),
             ring: Mutex::default(),
             flow: AtomicU64::new(0),
             turn: AtomicU64::new(0),

@@ -42,7 +42,7 @@ pub(super) fn count(row: &Row, at: usize) -> Result<u64> {
     Ok(u64::try_from(get::<Option<i64>>(row, at)?.unwrap_or(0)).unwrap_or(0))
 }
 
-fn number(row: &Row, at: usize) -> Result<u32> {
+pub(super) fn number(row: &Row, at: usize) -> Result<u32> {
     Ok(u32::try_from(get::<i32>(row, at)?).unwrap_or(0))
 }
 
@@ -51,9 +51,9 @@ pub(super) fn span(row: &Row, at: usize) -> Result<Option<Duration>> {
     Ok(ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
 }
 
-fn tags(row: &Row, at: usize) -> Result<Vec<Name>> {
-    let tags: Option<Vec<Option<String>>> = get(row, at)?;
-    Ok(tags
+pub(super) fn names(row: &Row, at: usize) -> Result<Vec<Name>> {
+    let names: Option<Vec<Option<String>>> = get(row, at)?;
+    Ok(names
         .into_iter()
         .flatten()
         .flatten()
@@ -101,7 +101,7 @@ pub(super) fn claimed(row: &Row, token: Token) -> Result<Claimed> {
             suspects: get::<Option<i32>>(row, 8)? != Some(0),
             swept: get::<Option<i16>>(row, 6)? == Some(1),
             unsorted: get(row, 16)?,
-            stopped: tags(row, 12)?,
+            stopped: names(row, 12)?,
             lowest: time(row, 17)?,
         }));
     };
@@ -120,7 +120,7 @@ pub(super) fn claimed(row: &Row, token: Token) -> Result<Claimed> {
             max_attempts: number(row, 9)?,
             scheduled_at: time(row, 10)?.unwrap_or_default(),
             unique_key: get(row, 11)?,
-            tags: tags(row, 12)?,
+            tags: names(row, 12)?,
             trace_context: get(row, 13)?,
             suspect: get(row, 14)?,
             backoff: json::<Backoff>(row, 15)?.unwrap_or_default(),
@@ -144,7 +144,7 @@ pub(super) fn record(row: &Row) -> Result<Record> {
         started_at: time(row, 10)?,
         finished_at: time(row, 11)?,
         unique_key: get(row, 12)?,
-        tags: tags(row, 13)?,
+        tags: names(row, 13)?,
         trace_context: get(row, 14)?,
         errors: json(row, 15)?.unwrap_or_default(),
         locked_by: get(row, 16)?,

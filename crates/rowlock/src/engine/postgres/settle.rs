@@ -1,6 +1,7 @@
 //! Applies verdicts under the fence, and moves of operators.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -46,6 +47,10 @@ impl Postgres {
                 }
             }
             left = later;
+        }
+        let is_expired = |each: &Settlement| matches!(each.verdict, Verdict::Expired { .. });
+        if settlements.iter().any(is_expired) {
+            self.suspects.store(true, Ordering::Relaxed);
         }
         for each in settlements {
             self.holdings.settled(each.id, each.token);

@@ -1,11 +1,12 @@
 //! Takes due jobs, lane by lane.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::error::map;
+use super::lane::{self, Routed, Stopped};
 use super::row;
 use super::statements::sql;
 use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder, WorkerId};
@@ -77,8 +78,8 @@ struct Look<'a> {
     connection: &'a Connection,
     wanted: &'a Claim,
     now: Timestamp,
-    stopped_kinds: BTreeSet<String>,
-    stopped_queues: BTreeSet<String>,
+    stopped: Stopped,
+    routed: Routed,
     next_due: Option<Timestamp>,
 }
 
@@ -97,72 +98,54 @@ struct Lane {
 
 impl<'a> Look<'a> {
     fn new(connection: &'a Connection, wanted: &'a Claim, now: Timestamp) -> Result<Self> {
-        let mut look = Self {
+        Ok(Self {
             connection,
             wanted,
             now,
-            stopped_kinds: BTreeSet::new(),
-            stopped_queues: BTreeSet::new(),
+            stopped: Stopped::read(connection, now)?,
+            routed: Routed::read(connection)?,
             next_due: None,
-        };
-        let mut stopped = sql!("claim_stopped").on(connection)?;
-        let rows = stopped
-            .query_map([now.as_millisecond()], |row| {
-                Ok((row::text(row, 0)?, row::text(row, 1)?.unwrap_or_default()))
-            })
-            .map_err(|why| map(why, "claim_stopped"))?;
-        for found in rows {
-            let (what, name) = found.map_err(|why| map(why, "claim_stopped"))?;
-            match what.as_deref() {
-                Some("kind") => look.stopped_kinds.insert(name),
-                _ => look.stopped_queues.insert(name),
-            };
-        }
-        Ok(look)
+        })
     }
 
     fn queues(&self, turn: usize) -> Result<Vec<Queue>> {
         let mut names = self.wanted.queues.clone();
         if names.is_empty() {
-            names = self.queues_with_jobs()?;
+            names = lane::queues(self.connection)?;
         }
-        names.retain(|name| !self.stopped_queues.contains(name.as_str()));
-        if !names.is_empty() && self.wanted.order != QueueOrder::Strict {
-            let first = turn % names.len();
-            names.rotate_left(first);
+        names.retain(|name| !self.stopped.queues.contains(name.as_str()));
+        let mut queues = Vec::with_capacity(names.len());
+        for name in names {
+            let kinds = self.kinds(&name)?;
+            let below: BTreeMap<_, _> = kinds.into_iter().map(|kind| (kind, i64::MAX)).collect();
+            if !below.is_empty() {
+                let taken = 0;
+                queues.push(Queue { name, taken, below });
+            }
         }
-        let kinds = || {
-            self.wanted
-                .kinds
-                .iter()
-                .filter(|kind| !self.stopped_kinds.contains(kind.as_str()))
-                .map(|kind| (kind.clone(), i64::MAX))
-                .collect()
-        };
-        Ok(names
-            .into_iter()
-            .map(|name| Queue {
-                name,
-                taken: 0,
-                below: kinds(),
-            })
-            .collect())
+        if !queues.is_empty() && self.wanted.order != QueueOrder::Strict {
+            let first = turn % queues.len();
+            queues.rotate_left(first);
+        }
+        Ok(queues)
     }
 
-    fn queues_with_jobs(&self) -> Result<Vec<Name>> {
-        let mut next = sql!("claim_queues").on(self.connection)?;
-        let mut names = Vec::new();
-        let mut after = String::new();
-        while let Some(found) = next
-            .query_row([&after], |row| row::text(row, 0))
-            .optional()
-            .map_err(|why| map(why, "claim_queues"))?
-            .flatten()
-        {
-            after.clone_from(&found);
-            names.extend(Name::new(found));
-        }
-        Ok(names)
+    /// The kinds of a queue that go the way of this claim.
+    fn kinds(&self, queue: &Name) -> Result<Vec<Name>> {
+        let route = self.wanted.route.as_ref().map(Name::as_str);
+        let mut kinds = match route {
+            Some(route) if self.wanted.kinds.is_empty() => {
+                match self.routed.of_queue(queue) == Some(route) {
+                    true => lane::kinds(self.connection, queue)?,
+                    false => self.routed.kinds_of(route),
+                }
+            }
+            _ => self.wanted.kinds.clone(),
+        };
+        kinds.retain(|kind| {
+            !self.stopped.kinds.contains(kind.as_str()) && self.routed.of(queue, kind) == route
+        });
+        Ok(kinds)
     }
 
     /// Takes up to `room` jobs of a queue: strictly by priority. Kinds of the same priority share,
@@ -198,18 +181,9 @@ impl<'a> Look<'a> {
     /// The best lane of one kind that has a due job. Lanes without one are stepped over for good:
     /// time stands still during a claim.
     fn due_lane(&mut self, queue: &Name, kind: &Name, below: &mut i64) -> Result<Option<Lane>> {
-        let mut head = sql!("claim_lane").on(self.connection)?;
-        loop {
-            let found = head
-                .query_row(
-                    params![queue.as_str(), kind.as_str(), self.wanted.suspect, *below],
-                    |row| Ok((row::number(row, 0)?, row::time(row, 1)?.unwrap_or_default())),
-                )
-                .optional()
-                .map_err(|why| map(why, "claim_lane"))?;
-            let Some((priority, due)) = found else {
-                return Ok(None);
-            };
+        let suspect = self.wanted.suspect;
+        while let Some((priority, due)) = lane::head(self.connection, queue, kind, suspect, *below)?
+        {
             if due <= self.now {
                 return Ok(Some(Lane {
                     kind: kind.clone(),
@@ -220,6 +194,7 @@ impl<'a> Look<'a> {
             self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
             *below = priority;
         }
+        Ok(None)
     }
 
     fn take_lane(&self, queue: &Name, lane: &Lane, limit: usize) -> Result<Vec<ClaimedJob>> {

@@ -32,7 +32,11 @@ macro_rules! migration {
 }
 
 /// Every migration, oldest first.
-pub const MIGRATIONS: &[Migration] = &[migration!(1, "0001_jobs"), migration!(2, "0002_pairs")];
+pub const MIGRATIONS: &[Migration] = &[
+    migration!(1, "0001_jobs"),
+    migration!(2, "0002_pairs"),
+    migration!(3, "0003_routes"),
+];
 
 /// The version this build works with.
 pub const LATEST: u32 = MIGRATIONS.len() as u32;
@@ -165,7 +169,7 @@ mod tests {
             connection
         };
         let (mut first, mut second) = (open(), open());
-        assert_eq!(up(&mut first, Timestamp::UNIX_EPOCH).unwrap(), [1, 2]);
+        assert_eq!(up(&mut first, Timestamp::UNIX_EPOCH).unwrap(), [1, 2, 3]);
         assert!(up(&mut second, Timestamp::UNIX_EPOCH).unwrap().is_empty());
     }
 }

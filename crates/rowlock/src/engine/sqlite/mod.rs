@@ -16,6 +16,7 @@ mod examine;
 mod health;
 mod held_back;
 mod integrity;
+mod lane;
 mod lease;
 mod migrate;
 mod operate;
@@ -248,8 +249,10 @@ impl Dispatch for Sqlite {
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         let clock = self.clock.clone();
         // After an empty answer a look without the write lock comes first: every commit wakes every
-        // idle worker, and they would only stand in each other's way.
-        if claim.suspect || self.was_idle.load(Ordering::Relaxed) {
+        // idle worker, and they would only stand in each other's way. Whether there are suspects, or
+        // jobs of a route, is another question each time.
+        let looks_always = claim.suspect || claim.route.is_some();
+        if looks_always || self.was_idle.load(Ordering::Relaxed) {
             let (wanted, now) = (claim.clone(), self.clock.now());
             let look = move |on: &Connection| claim::peek(on, &wanted, now);
             let (due, next_due) = self.peeker.ask(Lane::Work, 1, false, look).await?;
@@ -264,7 +267,7 @@ impl Dispatch for Sqlite {
             }
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let (suspect, weight) = (claim.suspect, claim.limit);
+        let weight = claim.limit;
         let claimed = self
             .write(weight, false, move |on| {
                 let claimed = claim::claim(on, &claim, clock.now(), turn)?;
@@ -273,7 +276,7 @@ impl Dispatch for Sqlite {
             })
             .await?;
         crash_point!("claim.committed");
-        if !suspect {
+        if !looks_always {
             self.was_idle
                 .store(claimed.jobs.is_empty(), Ordering::Relaxed);
         }

@@ -132,7 +132,7 @@ fn whole(row: &Row<'_>, at: usize) -> Read<Option<i64>> {
     })
 }
 
-fn json<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> Read<Option<T>> {
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> Read<Option<T>> {
     Ok(text(row, at)?.and_then(|text| serde_json::from_str(&text).ok()))
 }
 

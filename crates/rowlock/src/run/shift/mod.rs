@@ -305,7 +305,11 @@ impl Shift {
             let accepted = completed || *settled == Settled::Accepted;
             self.derived.settled(*id, *token, accepted);
             if let Some(ran) = &self.options.ran {
-                ran.answered(*id, *token, *settled, self.clock.now());
+                match self.engine.capabilities().drained {
+                    // Not the store's answer yet: the drain writes it down.
+                    true => ran.handed_on(*id, *token),
+                    false => ran.answered(*id, *token, *settled, self.clock.now()),
+                }
             }
             match settled {
                 Settled::LeaseLost if completed => {
@@ -416,7 +420,7 @@ fn settlement(job: &ClaimedJob, verdict: Verdict) -> Settlement {
     }
 }
 
-fn host() -> String {
+pub(crate) fn host() -> String {
     rustix::system::uname()
         .nodename()
         .to_string_lossy()

@@ -12,6 +12,8 @@ use crate::job::Name;
 pub struct Address {
     info: ConnectionInfo,
     prefix: Name,
+    /// Whose keys Sidekiq chooses, below a namespace if there is one.
+    sidekiq: Option<Option<Name>>,
     shown: String,
 }
 
@@ -41,7 +43,8 @@ impl Address {
         let ConnectionAddr::Tcp(host, port) = info.addr() else {
             return Err(malformed("only TCP is supported"));
         };
-        let prefix = prefix(query)?;
+        let named = prefix(query)?;
+        let prefix = named.clone().map_or_else(|| Name::new(PREFIX), Ok)?;
         let db = info.redis_settings().db();
         // An IPv6 address has its brackets in a URL only.
         let host = match host.contains(':') {
@@ -49,12 +52,13 @@ impl Address {
             false => host.clone(),
         };
         let mut shown = format!("redis://{host}:{port}/{db}");
-        if prefix.as_str() != PREFIX {
+        if let Some(prefix) = &named {
             shown.push_str(&format!("?prefix={prefix}"));
         }
         Ok(Self {
             info,
             prefix,
+            sidekiq: (plain.len() < url.len()).then_some(named),
             shown,
         })
     }
@@ -71,6 +75,18 @@ impl Address {
         &self.prefix
     }
 
+    /// Whether the URL begins with `sidekiq+`.
+    #[must_use]
+    pub fn is_sidekiqs(&self) -> bool {
+        self.sidekiq.is_some()
+    }
+
+    /// The namespace of a Sidekiq, if it has one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&Name> {
+        self.sidekiq.as_ref()?.as_ref()
+    }
+
     /// For the driver.
     pub(super) fn info(&self, protocol: redis::ProtocolVersion) -> ConnectionInfo {
         let settings: RedisConnectionInfo = self.info.redis_settings().clone();
@@ -85,11 +101,11 @@ impl Address {
     }
 }
 
-fn prefix(query: &str) -> Result<Name> {
-    let mut prefix = Name::new(PREFIX)?;
+fn prefix(query: &str) -> Result<Option<Name>> {
+    let mut prefix = None;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
-            Some(("prefix", name)) => prefix = Name::new(name)?,
+            Some(("prefix", name)) => prefix = Some(Name::new(name)?),
             // What follows a question mark may be the rest of a password.
             _ => return Err(malformed("the only setting after the ? is prefix=NAME")),
         }
@@ -137,6 +153,9 @@ mod tests {
         assert_eq!(address.keys(), "rowlock:{jobs}");
         let address = Address::parse("sidekiq+redis://127.0.0.1:7000/1").unwrap();
         assert_eq!(address.to_string(), "redis://127.0.0.1:7000/1");
+        assert!(address.is_sidekiqs() && address.namespace().is_none());
+        let address = Address::parse("sidekiq+redis://127.0.0.1?prefix=jobs").unwrap();
+        assert_eq!(address.namespace().unwrap().as_str(), "jobs");
     }
 
     #[test]

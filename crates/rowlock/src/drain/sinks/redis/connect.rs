@@ -53,15 +53,6 @@ impl Link {
         self.checked(answer, number, doing).await
     }
 
-    /// Several commands.
-    pub(super) async fn ask_all<T: FromRedisValue>(
-        &self,
-        commands: &Pipeline,
-        doing: &str,
-    ) -> Result<T> {
-        self.ask_for_long(commands, Duration::ZERO, doing).await
-    }
-
     /// The same for commands that wait at the server.
     pub(super) async fn ask_for_long<T: FromRedisValue>(
         &self,

@@ -10,9 +10,9 @@ use redis::{Cmd, Value};
 
 use super::address::Address;
 use super::connect::Link;
-use super::envelope::{Opened, open, tell};
+use super::envelope::{Origin, open, tell};
 use super::listen::Listener;
-use super::parcels::{Origin, Parcels};
+use super::parcels::Parcels;
 use super::scripts::{SETTLE, TAKE};
 use crate::claim::{Claim, Claimed, Heartbeat, QueueOrder, WorkerId};
 use crate::clock::{self, Clock};
@@ -84,8 +84,7 @@ impl Redis {
             match each.verdict {
                 Verdict::Release => take.released.push((at, each.id)),
                 _ => {
-                    let key = origin.unique_key.as_deref();
-                    let told = tell(each, &origin.kind, key, now)?;
+                    let told = tell(each, &origin, now)?;
                     take.add(at, each.id, origin.sent, &told);
                 }
             }
@@ -129,7 +128,7 @@ impl Redis {
         let entries: Vec<Vec<u8>> = self.link.ask(&get, "parcel").await?;
         let opened = entries.iter().filter_map(|entry| open(entry, take));
         let mut found = opened.filter(|opened| opened.id == id);
-        Ok(found.next().map(|opened| origin(&opened)))
+        Ok(found.next().map(|opened| opened.origin()))
     }
 
     /// What can't be read goes back for a while, and keeps nobody from the rest.
@@ -148,15 +147,6 @@ impl Redis {
             // Nobody holds them: the next heartbeat releases them.
             tracing::warn!(%why, "jobs that can't be read are not put off yet");
         }
-    }
-}
-
-fn origin(opened: &Opened) -> Origin {
-    let job = opened.job.as_ref().ok();
-    Origin {
-        sent: opened.sent,
-        kind: opened.kind.clone(),
-        unique_key: job.and_then(|job| job.unique_key.clone()),
     }
 }
 
@@ -289,7 +279,7 @@ impl Dispatch for Redis {
                 tracing::error!("something in Redis that is no job was taken");
                 continue;
             };
-            origins.push((opened.id, origin(&opened)));
+            origins.push((opened.id, opened.origin()));
             match opened.job {
                 Ok(job) => answer.jobs.push(job),
                 Err(why) => {
@@ -304,20 +294,12 @@ impl Dispatch for Redis {
     }
 
     async fn start_suspect(&self, worker: &WorkerId, id: JobId, token: Token) -> Result<()> {
-        let keys = self.link.address().keys();
-        let (worker, take) = (word(worker), token.get());
-        let mut questions = redis::pipe();
-        questions
-            .exists(format!("{keys}:worker:{worker}"))
-            .lindex(format!("{keys}:parcel:{take}"), 0)
-            .sismember(format!("{keys}:done:{take}"), id.0);
-        let (lives, has, let_go): (bool, Option<String>, bool) =
-            self.link.ask_all(&questions, "taken").await?;
-        // Nothing to write down: whoever dies with a suspect has had it.
-        match lives && has.as_ref() == Some(&worker) && !let_go {
-            true => Ok(()),
-            false => Err(Error::LeaseLost),
-        }
+        self.take(|command| {
+            let command = command.arg("begin").arg(word(worker));
+            command.arg(id.0).arg(token.get());
+        })
+        .await?;
+        Ok(())
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::claim::ClaimedJob;
+use crate::claim::{ClaimedJob, WorkerId};
 use crate::clock;
 use crate::drain::Report;
 use crate::error::{Error, Result};
@@ -60,12 +60,12 @@ pub(super) fn lane(job: &ClaimedJob) -> String {
 
 const SUSPECT: &str = "/suspect";
 
-/// What is known of a job for as long as it is held: `TOKEN LANE KEY`.
+/// What is known of a job for as long as it is held: `TOKEN LANE ATTEMPT KEY`.
 pub(super) fn label(job: &ClaimedJob, lane: &str) -> String {
-    let token = job.token.get();
+    let (token, attempt) = (job.token.get(), job.attempt);
     match &job.unique_key {
-        Some(key) => format!("{token} {lane} ={key}"),
-        None => format!("{token} {lane} -"),
+        Some(key) => format!("{token} {lane} {attempt} ={key}"),
+        None => format!("{token} {lane} {attempt} -"),
     }
 }
 
@@ -102,6 +102,28 @@ pub(super) struct Opened {
     pub(super) kind: Name,
     /// The job under the token it was taken with, or why it can't be read.
     pub(super) job: Result<ClaimedJob, String>,
+}
+
+/// What a verdict on a taken job must say of it.
+#[derive(Debug, Clone)]
+pub(super) struct Origin {
+    /// The claim it was sent under.
+    pub(super) sent: Token,
+    kind: Name,
+    attempt: u32,
+    unique_key: Option<String>,
+}
+
+impl Opened {
+    pub(super) fn origin(&self) -> Origin {
+        let job = self.job.as_ref().ok();
+        Origin {
+            sent: self.sent,
+            kind: self.kind.clone(),
+            attempt: job.map_or(0, |job| job.attempt),
+            unique_key: job.and_then(|job| job.unique_key.clone()),
+        }
+    }
 }
 
 /// Reads an entry; nothing when not even its first words can be.
@@ -151,6 +173,7 @@ pub(super) fn open(entry: &[u8], taken: Token) -> Option<Opened> {
 struct Telling<'a> {
     said: Said,
     kind: &'a Name,
+    attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     unique_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,6 +184,7 @@ struct Telling<'a> {
 struct Told {
     said: Said,
     kind: Name,
+    attempt: u32,
     #[serde(default)]
     unique_key: Option<String>,
     #[serde(default)]
@@ -191,12 +215,7 @@ struct Trouble {
 ///
 /// # Errors
 /// [`Error::Bug`] for one that no worker gives.
-pub(super) fn tell(
-    settlement: &Settlement,
-    kind: &Name,
-    unique_key: Option<&str>,
-    now: Timestamp,
-) -> Result<String> {
+pub(super) fn tell(settlement: &Settlement, origin: &Origin, now: Timestamp) -> Result<String> {
     let trouble = |error: &JobError| Trouble {
         attempt: error.attempt,
         ms_ago: ms(error.at, now),
@@ -222,22 +241,24 @@ pub(super) fn tell(
     };
     let telling = Telling {
         said,
-        kind,
-        unique_key,
+        kind: &origin.kind,
+        attempt: origin.attempt,
+        unique_key: origin.unique_key.as_deref(),
         started_ms_ago: settlement.started_at.map(|started| ms(started, now)),
     };
     serde_json::to_string(&telling).map_err(|why| Error::Bug(format!("a verdict as JSON: {why}")))
 }
 
-/// A verdict on a job that was sent under `token` and taken under `taken`. It was given at `given`, by
-/// the clock of whoever reads it.
-pub(super) fn hear(
-    told: &str,
-    id: JobId,
-    token: Token,
-    taken: Token,
-    given: Timestamp,
-) -> Result<Report, String> {
+/// Who has taken a job, and when that one said something about it, by the clock of whoever reads it.
+pub(super) struct Taker {
+    pub(super) worker: WorkerId,
+    pub(super) taken: Token,
+    pub(super) given: Timestamp,
+}
+
+/// A verdict on a job that was sent under `token`.
+pub(super) fn hear(told: &str, id: JobId, token: Token, by: Taker) -> Result<Report, String> {
+    let given = by.given;
     let told: Told = serde_json::from_str(told).map_err(|why| why.to_string())?;
     let trouble = |error: Trouble| {
         let at = before(given, error.ms_ago);
@@ -263,7 +284,9 @@ pub(super) fn hear(
             verdict,
             started_at: told.started_ms_ago.map(|ago| before(given, ago)),
         },
-        taken,
+        taken: by.taken,
+        worker: by.worker,
+        attempt: told.attempt,
         kind: told.kind,
         unique_key: told.unique_key,
     })

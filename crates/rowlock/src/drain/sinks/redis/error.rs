@@ -27,6 +27,12 @@ const CODES: [&str; 17] = [
     "WRONGTYPE",
 ];
 
+/// What Redis up to 7.0, and others, say instead of NOPERM when a script may not do something.
+const NO_RIGHTS: [&str; 2] = [
+    "The user executing the script can't",
+    "ACL failure in script",
+];
+
 /// Turns a driver's error into ours; `doing` says what was tried.
 pub(super) fn map(why: &RedisError, address: &Address, doing: &str) -> Error {
     match why.kind() {
@@ -42,7 +48,10 @@ pub(super) fn map(why: &RedisError, address: &Address, doing: &str) -> Error {
         ErrorKind::Server(_) | ErrorKind::Extension => {
             let code = why.code().unwrap_or_default();
             let detail = why.detail().unwrap_or_default();
-            let hidden = CODES.into_iter().find(|code| names(detail, code));
+            let hidden = match NO_RIGHTS.iter().any(|words| detail.contains(words)) {
+                true => Some("NOPERM"),
+                false => CODES.into_iter().find(|code| names(detail, code)),
+            };
             match (CODES.contains(&code), hidden) {
                 (false, Some(hidden)) => sort(hidden, detail, address, doing),
                 _ => sort(code, detail, address, doing),
@@ -56,6 +65,20 @@ fn sort(code: &str, detail: &str, address: &Address, doing: &str) -> Error {
     let prefix = address.prefix();
     match code {
         "NOAUTH" | "WRONGPASS" => refused(address),
+        "NOPERM" if address.is_sidekiqs() => Error::Unreachable(format!(
+            "Redis at {address} forbids what a drain needs: allow the user of the URL the keys queues, \
+             queue:* and rowlock:sent:* of Sidekiq's namespace, and the commands +@all -@admin ({detail})"
+        )),
+        "MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN" if address.is_sidekiqs() => {
+            Error::Unreachable(format!(
+                "Redis at {address} is a node of a cluster, where Sidekiq can't work: name the Redis \
+                 that Sidekiq uses ({detail})"
+            ))
+        }
+        "WRONGTYPE" if address.is_sidekiqs() => Error::Schema(format!(
+            "a key at {address} is not what Sidekiq keeps there: name Sidekiq's own database and \
+             namespace (/DB?prefix=NAME), or remove that one of queues, queue:* and rowlock:sent:*"
+        )),
         "NOPERM" => Error::Unreachable(format!(
             "Redis at {address} forbids what a drain and its workers need: allow the user of the URL \
              the keys and the channel rowlock:{{{prefix}}}* and the commands +@all -@admin ({detail})"
@@ -175,6 +198,9 @@ mod tests {
             "-ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation against\r\n",
         );
         assert!(told.contains("?prefix=NAME"), "{told}");
+        let told =
+            said("-ERR The user executing the script can't run this command script: f_1\r\n");
+        assert!(told.contains("allow"), "{told}");
         let told = said("-ERR unknown command 'OOMPH'\r\n");
         assert!(told.contains("report it"), "{told}");
     }

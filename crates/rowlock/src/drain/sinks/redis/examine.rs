@@ -17,6 +17,8 @@ pub struct Examination {
     pub used_memory: u64,
     /// The most it may use, in bytes; nothing when it isn't limited.
     pub max_memory: Option<u64>,
+    /// The number of the store whose jobs are there; nothing when there are none.
+    pub owner: Option<u64>,
     /// What should be changed.
     pub concerns: Vec<Concern>,
 }
@@ -54,10 +56,13 @@ const PAGES: usize = 1_000;
 const NAMED: usize = 5;
 
 /// The keys below the prefix, and those that a name follows.
-const OURS: [(&str, &str); 14] = [
+const OURS: [(&str, &str); 17] = [
     ("asked", "hash"),
+    ("begun", "hash"),
+    ("collector", "string"),
     ("dirty", "string"),
     ("done:", "set"),
+    ("evicted", "string"),
     ("held", "hash"),
     ("lanes", "set"),
     ("owner", "string"),
@@ -117,8 +122,20 @@ pub async fn examine(address: &Address) -> Result<Examination> {
         version: version(&info).to_owned(),
         used_memory,
         max_memory,
+        owner: owner(&link).await?,
         concerns,
     })
+}
+
+/// What can't be read is no store's number, and told with the foreign keys.
+async fn owner(link: &Link) -> Result<Option<u64>> {
+    let mut get = redis::cmd("GET");
+    get.arg(format!("{}:owner", link.address().keys()));
+    match link.ask::<Option<String>>(&get, "owner").await {
+        Ok(owner) => Ok(owner.and_then(|owner| owner.parse().ok())),
+        Err(Error::Schema(_)) => Ok(None),
+        Err(why) => Err(why),
+    }
 }
 
 /// Whether no snapshot is ever taken. A server that doesn't tell its settings is somebody else's

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 use redis::Value;
 
-use super::envelope::hear;
+use super::envelope::{Taker, hear};
+use crate::claim::WorkerId;
 use crate::drain::Report;
 use crate::job::{JobId, Token};
 
@@ -31,6 +32,7 @@ impl Group {
     /// The verdicts, each one or why it can't be read.
     fn heard(&self, given: Timestamp) -> Result<Vec<Result<Report, String>>, String> {
         let taken = self.part("take")?.parse().ok();
+        let worker = WorkerId::stored(self.part("worker")?.to_owned());
         let kept = self.part("kept").unwrap_or_default().as_bytes();
         let mut jobs = self.part("jobs")?.split(' ');
         let mut number = || jobs.next().and_then(|word| word.parse::<i64>().ok());
@@ -42,9 +44,13 @@ impl Group {
             }
             heard.push(match job {
                 (Some(id), Some(token)) => {
-                    // What nobody had taken was called back.
-                    let taken = Token::stored(taken.unwrap_or(token));
-                    hear(told, JobId(id), Token::stored(token), taken, given)
+                    let by = Taker {
+                        worker: worker.clone(),
+                        // What nobody had taken was called back.
+                        taken: Token::stored(taken.unwrap_or(token)),
+                        given,
+                    };
+                    hear(told, JobId(id), Token::stored(token), by)
                 }
                 _ => Err("the job is not named".to_owned()),
             });

@@ -3,17 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use super::envelope::Origin;
 use crate::claim::WorkerId;
-use crate::job::{JobId, Name, Token};
-
-/// Where a taken job comes from.
-#[derive(Debug, Clone)]
-pub(super) struct Origin {
-    /// The claim it was sent under.
-    pub(super) sent: Token,
-    pub(super) kind: Name,
-    pub(super) unique_key: Option<String>,
-}
+use crate::job::{JobId, Token};
 
 /// Takes by their token. What isn't here, because another handle took it, is in Redis.
 #[derive(Debug, Default)]

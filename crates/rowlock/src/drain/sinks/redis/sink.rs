@@ -8,14 +8,14 @@ use redis::{Cmd, Value};
 
 use super::address::Address;
 use super::batch::Batch;
-use super::connect::Link;
-use super::envelope::before;
+use super::connect::{Link, field};
+use super::envelope::{before, open};
 use super::group::{Forgotten, Group, GroupId, Seen, groups};
 use super::scripts::{ASK, PUSH};
 use crate::claim::ClaimedJob;
 use crate::clock::Clock;
 use crate::drain::{Fill, Hold, Pushed, Report, Sink};
-use crate::engine::Recalled;
+use crate::engine::{Recalled, SentJob};
 use crate::error::{Error, Result};
 use crate::io::Io;
 use crate::job::{JobId, Token};
@@ -34,6 +34,8 @@ pub struct RedisSink {
     clock: Clock,
     store: Mutex<Option<u64>>,
     seen: Mutex<Seen>,
+    /// Tells this process from others that drain to the same place.
+    me: i64,
 }
 
 impl RedisSink {
@@ -50,6 +52,7 @@ impl RedisSink {
             clock,
             store: Mutex::default(),
             seen: Mutex::default(),
+            me: Token::random()?.get(),
         })
     }
 
@@ -151,9 +154,12 @@ impl Sink for RedisSink {
     }
 
     async fn open(&self, store: u64) -> Result<bool> {
+        let mut info = redis::cmd("INFO");
+        let info: String = self.link.ask(info.arg("stats"), "info").await?;
+        let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let answer: Vec<String> = ASK
             .run(&self.link, |command| {
-                command.arg("open").arg(store);
+                command.arg("open").arg(store).arg(evicted);
             })
             .await?;
         let is_new = match answer.first().map(String::as_str) {
@@ -205,16 +211,42 @@ impl Sink for RedisSink {
         }
     }
 
-    async fn bereft(&self, most: usize) -> Result<Vec<(JobId, Token)>> {
-        let found: Vec<(i64, i64)> = ASK
+    async fn bereft(&self, most: usize) -> Result<Vec<SentJob>> {
+        let found: Vec<(i64, i64, bool, Vec<u8>)> = ASK
             .run(&self.link, |command| {
                 command.arg("bereft").arg(most);
             })
             .await?;
-        let found = found.into_iter();
-        Ok(found
-            .map(|(id, token)| (JobId(id), Token::stored(token)))
-            .collect())
+        let found = found.into_iter().map(|(id, token, begun, entry)| {
+            let token = Token::stored(token);
+            let mut sent = SentJob::new(JobId(id), token);
+            // What can't be read had not begun.
+            if let Some(Ok(job)) = open(&entry, token).map(|opened| opened.job) {
+                sent.attempt = job.attempt;
+                sent.max_attempts = job.max_attempts;
+                sent.backoff = job.backoff;
+                sent.suspect = begun;
+            }
+            sent
+        });
+        Ok(found.collect())
+    }
+
+    async fn is_my_turn(&self, lease: Duration) -> Result<bool> {
+        let key = format!("{}:collector", self.link.address().keys());
+        let ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        let mut take = redis::cmd("SET");
+        take.arg(&key).arg(self.me).arg("NX").arg("PX").arg(ms);
+        let mut holder = redis::cmd("GET");
+        holder.arg(&key);
+        let _: Option<String> = self.link.ask(&take, "collector").await?;
+        let holder: Option<i64> = self.link.ask(&holder, "collector").await?;
+        if holder != Some(self.me) {
+            return Ok(false);
+        }
+        let mut keep = redis::cmd("PEXPIRE");
+        let _: i64 = self.link.ask(keep.arg(&key).arg(ms), "collector").await?;
+        Ok(true)
     }
 
     async fn reports(&self, most: usize, wait: Duration) -> Result<Vec<Report>> {

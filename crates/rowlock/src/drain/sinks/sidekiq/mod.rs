@@ -6,22 +6,24 @@
 //! jobs as well: they are sent again, under the same jid.
 
 mod format;
-mod link;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use redis::Script;
+use redis::Cmd;
 
-use self::link::Link;
+use super::redis::Address;
+use super::redis::connect::Link;
 use crate::claim::ClaimedJob;
 use crate::clock::Clock;
 use crate::drain::{Fill, Hold, Pushed, Report, Route, SidekiqJob, Sink};
-use crate::engine::Recalled;
+use crate::engine::{Recalled, SentJob};
 use crate::error::{Error, Result};
+use crate::io::Io;
 use crate::job::{JobId, Name, Token};
 
 /// How long a drain may be away between a push and the removal of the rows.
@@ -34,25 +36,33 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 pub(super) struct Sidekiq {
     link: Link,
     clock: Clock,
+    /// What every key begins with: its namespace, if it has one.
+    prefix: String,
     jobs: BTreeMap<Name, SidekiqJob>,
     /// Whose length counts as what waits: those of the route, and those that something was pushed to.
     queues: Mutex<BTreeSet<Name>>,
     store: OnceLock<u64>,
-    script: Script,
+    deliver: (Cow<'static, str>, redis::Script),
 }
 
 /// Jobs of one claim and one queue, with their texts.
 type Part<'a> = ((Token, &'a Name), Vec<(JobId, String)>);
 
 impl Sidekiq {
-    pub(super) fn new(route: &Route) -> Result<Self> {
+    pub(super) fn new(route: &Route, clock: Clock) -> Result<Self> {
+        let address = Address::parse(&route.to)?;
+        let namespace = address.namespace();
+        let prefix = namespace.map_or_else(String::new, |name| format!("{name}:"));
+        let deliver = edited("deliver", include_str!("deliver.lua"));
+        let script = redis::Script::new(&deliver);
         Ok(Self {
-            link: Link::to(&route.to)?,
-            clock: Clock::system(),
+            link: Link::new(address, Io::start("rowlock-sidekiq")?),
+            clock,
+            prefix,
             jobs: route.sidekiq.clone(),
             queues: Mutex::new(route.queues.iter().cloned().collect()),
             store: OnceLock::new(),
-            script: Script::new(include_str!("push.lua")),
+            deliver: (deliver, script),
         })
     }
 
@@ -94,52 +104,53 @@ impl Sidekiq {
 
     async fn push_part(&self, part: &Part<'_>, deadline: i64) -> Result<()> {
         let ((token, queue), jobs) = part;
-        let mut call = self.script.key(self.marker(*token));
-        call.key(self.link.key("queues"))
-            .key(self.list(queue))
-            .arg(deadline)
-            .arg(MARKED.as_secs())
-            .arg(queue.as_str());
-        for (id, text) in jobs {
-            call.arg(id.0).arg(text);
+        let arguments = |command: &mut Cmd| {
+            command
+                .arg(3)
+                .arg(self.marker(*token))
+                .arg(format!("{}queues", self.prefix))
+                .arg(self.list(queue))
+                .arg(deadline)
+                .arg(MARKED.as_secs())
+                .arg(queue.as_str());
+            for (id, text) in jobs {
+                command.arg(id.0).arg(text);
+            }
+        };
+        let (text, script) = &self.deliver;
+        let pushed: i64 = self.link.run(script, text, arguments, "push").await?;
+        match pushed {
+            0.. => Ok(()),
+            _ => Err(Error::Unavailable(format!(
+                "jobs arrived too late at {} and were refused there: they are sent again",
+                self.link.address()
+            ))),
         }
-        let pushed: i64 = self
-            .link
-            .run(async |mut to| call.invoke_async(&mut to).await)
-            .await?;
-        if pushed < 0 {
-            return Err(Error::Unavailable(
-                "a push reached Redis too late and was not carried out".to_owned(),
-            ));
-        }
-        Ok(())
     }
 
     /// How many jobs wait in the queues, whoever pushed them.
     async fn waiting(&self) -> Result<u64> {
-        let mut pipe = redis::pipe();
-        {
+        let queues = {
             let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-            if queues.is_empty() {
-                return Ok(0);
-            }
-            for queue in &*queues {
-                pipe.llen(self.list(queue));
-            }
+            queues.clone()
+        };
+        let mut waiting = 0;
+        for queue in &queues {
+            let length: u64 = self
+                .link
+                .ask(&Cmd::llen(self.list(queue)), "length")
+                .await?;
+            waiting += length;
         }
-        let lengths: Vec<u64> = self
-            .link
-            .run(async |mut to| pipe.query_async(&mut to).await)
-            .await?;
-        Ok(lengths.iter().sum())
+        Ok(waiting)
     }
 
     fn marker(&self, token: Token) -> String {
-        self.link.key(&format!("rowlock:sent:{}", token.get()))
+        format!("{}rowlock:sent:{}", self.prefix, token.get())
     }
 
     fn list(&self, queue: &Name) -> String {
-        self.link.key(&format!("queue:{queue}"))
+        format!("{}queue:{queue}", self.prefix)
     }
 }
 
@@ -152,10 +163,7 @@ impl Sink for Sidekiq {
     /// Any number of stores may send to one Sidekiq: their jids tell them apart.
     async fn open(&self, store: u64) -> Result<bool> {
         let _ = self.store.set(store);
-        let (): () = self
-            .link
-            .run(async |mut to| redis::cmd("PING").query_async(&mut to).await)
-            .await?;
+        let (): () = self.link.ask(&redis::cmd("PING"), "open").await?;
         Ok(false)
     }
 
@@ -163,10 +171,7 @@ impl Sink for Sidekiq {
         let store = self.store.get().copied();
         let store = store.ok_or_else(|| Error::Bug("a sink that was not opened".to_owned()))?;
         let began = self.clock.elapsed();
-        let (seconds, micros): (i64, i64) = self
-            .link
-            .run(async |mut to| redis::cmd("TIME").query_async(&mut to).await)
-            .await?;
+        let (seconds, micros): (i64, i64) = self.link.ask(&redis::cmd("TIME"), "time").await?;
         // It was this time there after we had begun: what has passed since then comes off.
         let left = within.saturating_sub(self.clock.elapsed().saturating_sub(began));
         let now = seconds * 1000 + micros / 1000;
@@ -196,10 +201,7 @@ impl Sink for Sidekiq {
         for token in &tokens {
             ask.arg(self.marker(*token));
         }
-        let markers: Vec<Option<String>> = self
-            .link
-            .run(async |mut to| ask.query_async(&mut to).await)
-            .await?;
+        let markers: Vec<Option<String>> = self.link.ask(&ask, "holds").await?;
         let delivered: BTreeMap<Token, BTreeSet<JobId>> = tokens
             .into_iter()
             .zip(markers)
@@ -212,8 +214,13 @@ impl Sink for Sidekiq {
         Ok(jobs.iter().map(hold).collect())
     }
 
-    async fn bereft(&self, _most: usize) -> Result<Vec<(JobId, Token)>> {
+    async fn bereft(&self, _most: usize) -> Result<Vec<SentJob>> {
         Ok(Vec::new())
+    }
+
+    async fn is_my_turn(&self, _lease: Duration) -> Result<bool> {
+        // There is nothing to be had.
+        Ok(false)
     }
 
     async fn reports(&self, _most: usize, wait: Duration) -> Result<Vec<Report>> {
@@ -225,17 +232,12 @@ impl Sink for Sidekiq {
     /// its way, but not for a day.
     async fn forget(&self, jobs: &[(JobId, Token)]) -> Result<()> {
         let tokens: BTreeSet<Token> = jobs.iter().map(|(_, token)| *token).collect();
-        if tokens.is_empty() {
-            return Ok(());
-        }
         let life = i64::try_from(MARKED_STILL.as_secs()).unwrap_or(i64::MAX);
-        let mut pipe = redis::pipe();
         for token in tokens {
-            pipe.expire(self.marker(token), life).ignore();
+            let shorten = Cmd::expire(self.marker(token), life);
+            let (): () = self.link.ask(&shorten, "forget").await?;
         }
-        self.link
-            .run(async |mut to| pipe.query_async(&mut to).await)
-            .await
+        Ok(())
     }
 
     async fn recall(&self, _jobs: &[Recalled]) -> Result<()> {
@@ -254,4 +256,14 @@ impl Sink for Sidekiq {
 fn ids(marker: &str) -> BTreeSet<JobId> {
     let id = |text: &str| text.parse().ok().map(JobId);
     marker.split(',').filter_map(id).collect()
+}
+
+#[cfg(feature = "test-hooks")]
+fn edited(name: &str, text: &'static str) -> Cow<'static, str> {
+    crate::hooks::statement("redis", name, text).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+#[cfg(not(feature = "test-hooks"))]
+fn edited(_: &str, text: &'static str) -> Cow<'static, str> {
+    Cow::Borrowed(text)
 }

@@ -1,12 +1,16 @@
 -- operators: safe while workers run
 -- purpose: routes of queues, and a number that tells this store from others
 
--- A job goes by its kind's route; if that is direct, by its queue's.
+-- A job goes by its kind's route; if that is direct, by its queue's. This is the only
+-- table of the workers' that is locked: two might be waited for crosswise.
 ALTER TABLE rowlock.queue ADD COLUMN route text NOT NULL DEFAULT 'direct';
 
--- One row: the store's own number, which jobs of different stores are told apart by.
+-- At most one row: the store's own number, which jobs of different stores are told apart by. It is written
+-- when it is first asked for, so that the rows of a store can be copied into a new one.
 CREATE TABLE rowlock.store (
     one boolean NOT NULL PRIMARY KEY DEFAULT true CHECK (one),
     id  bigint NOT NULL
 );
-INSERT INTO rowlock.store (id) SELECT ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint;
+
+-- They take a route now. Whoever names none, as older workers do, means those that go by none.
+DROP FUNCTION IF EXISTS rowlock.claim, rowlock.claim_suspect;

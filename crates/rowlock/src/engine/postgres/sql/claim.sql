@@ -1,9 +1,11 @@
 -- purpose: lease due jobs, best first: queues by their shares, strictly by priority within a queue
 -- differs: bounds are hints, so now and then a claim goes without; one statement, no round trips
+-- of_kinds: with a route and none named, every kind
 CREATE FUNCTION rowlock.claim(
     to_worker bigint, with_token bigint, most integer, of_kinds text[], of_queues text[], queue_order text,
     weighed text[], weights integer[], capped text[], caps integer[], turn bigint, without_bounds boolean,
-    may_begin_anew boolean, seen_unsorted bigint, aside_after timestamptz, bound_queues text[], bound_kinds text[], bound_priorities smallint[], bound_times timestamptz[], bound_ids bigint[])
+    may_begin_anew boolean, seen_unsorted bigint, aside_after timestamptz, bound_queues text[], bound_kinds text[], bound_priorities smallint[], bound_times timestamptz[], bound_ids bigint[],
+    of_route text DEFAULT 'direct')
 RETURNS SETOF rowlock.claimed LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
@@ -34,6 +36,9 @@ DECLARE
     stopped_kinds text[];
     lowest timestamptz;
     stopped_queues text[];
+    every_kind CONSTANT boolean := of_kinds = '{}' AND of_route <> 'direct';
+    routed_kinds text[] := '{}';
+    routed_queues text[] := '{}';
     first record;
 BEGIN
     without_bounds := without_bounds OR (may_begin_anew AND unsorted <> seen_unsorted);
@@ -59,18 +64,27 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
+    -- A kind with another route goes by that one, whatever its queue's is. What goes by none has none in
+    -- its kind nor in its queue.
     stopped_kinds := ARRAY (SELECT k.kind FROM rowlock.kind AS k
-                            WHERE rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause'));
+                            WHERE rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
+                               OR k.route NOT IN ('direct', of_route));
     stopped_queues := ARRAY (SELECT q.queue FROM rowlock.queue AS q
-                             WHERE rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause'));
+                             WHERE rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')
+                                OR (of_route = 'direct' AND q.route <> 'direct'));
+    IF of_route <> 'direct' THEN
+        routed_kinds := ARRAY (SELECT k.kind FROM rowlock.kind AS k WHERE k.route = of_route);
+        routed_queues := ARRAY (SELECT q.queue FROM rowlock.queue AS q WHERE q.route = of_route);
+    END IF;
     -- First each queue's share, then whatever is left to those that have more.
     FOR round IN 1..2 LOOP
         EXIT WHEN segments = '{}' OR taken >= most OR (round = 2 AND NOT more);
         FOR level IN
             WITH lanes AS MATERIALIZED (
                 SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
-                WHERE l.kind = ANY (of_kinds) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
+                WHERE (l.kind = ANY (of_kinds) OR every_kind) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
                   AND l.kind <> ALL (stopped_kinds) AND l.queue <> ALL (stopped_queues)
+                  AND (of_route = 'direct' OR l.kind = ANY (routed_kinds) OR l.queue = ANY (routed_queues))
             ), queues AS MATERIALIZED (
                 SELECT q.queue, coalesce(w.weight, 1) AS weight, c.cap,
                        row_number() OVER (ORDER BY array_position(of_queues, q.queue), q.queue) - 1 AS place,
@@ -135,8 +149,9 @@ BEGIN
         SELECT array_agg(l.queue), array_agg(l.kind), array_agg(l.priority)
         INTO lane_queues, lane_kinds, lane_priorities
         FROM (SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
-              WHERE l.kind = ANY (of_kinds) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
-                AND l.kind <> ALL (stopped_kinds) AND l.queue <> ALL (stopped_queues)) AS l;
+              WHERE (l.kind = ANY (of_kinds) OR every_kind) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
+                AND l.kind <> ALL (stopped_kinds) AND l.queue <> ALL (stopped_queues)
+                AND (of_route = 'direct' OR l.kind = ANY (routed_kinds) OR l.queue = ANY (routed_queues))) AS l;
         FOREACH segment IN ARRAY segments LOOP
             CASE segment WHEN 0 THEN later := rowlock.claim_next_0(lane_queues, lane_kinds, lane_priorities, now);
                          WHEN 1 THEN later := rowlock.claim_next_1(lane_queues, lane_kinds, lane_priorities, now);
@@ -146,9 +161,10 @@ BEGIN
         END LOOP;
         -- Not further than a hundred rows: they may be for others, who know when to come for them.
         SELECT min(a.ready_at) AS due, count(*) AS seen, max(a.ready_at) AS latest,
-               min(a.ready_at) FILTER (WHERE a.ready_at > now AND a.kind = ANY (of_kinds)
+               min(a.ready_at) FILTER (WHERE a.ready_at > now AND (a.kind = ANY (of_kinds) OR every_kind)
                    AND (of_queues = '{}' OR a.queue = ANY (of_queues))
-                   AND a.kind <> ALL (stopped_kinds) AND a.queue <> ALL (stopped_queues)) AS wanted
+                   AND a.kind <> ALL (stopped_kinds) AND a.queue <> ALL (stopped_queues)
+                   AND (of_route = 'direct' OR a.kind = ANY (routed_kinds) OR a.queue = ANY (routed_queues))) AS wanted
         INTO first
         FROM (SELECT a.ready_at, a.kind, a.queue FROM rowlock.aside AS a
               WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect AND a.ready_at >= aside_after

@@ -1,12 +1,16 @@
--- purpose: lease the one suspect that is most wanted, and tell when the next one is due
+-- purpose: lease the suspects that are most wanted, and tell when the next one is due
 -- moves: claim pending -> processing
 -- differs: suspects are set aside, so that no other claim walks past them
-CREATE FUNCTION rowlock.claim_suspect(to_worker bigint, with_token bigint, of_kinds text[], of_queues text[])
+-- of_kinds: with a route and none named, every kind
+CREATE FUNCTION rowlock.claim_suspect(
+    to_worker bigint, with_token bigint, of_kinds text[], of_queues text[],
+    of_route text DEFAULT 'direct', most integer DEFAULT 1)
 RETURNS SETOF rowlock.claimed LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
+    every_kind CONSTANT boolean := of_kinds = '{}' AND of_route <> 'direct';
 BEGIN
     IF NOT rowlock.worker_lives(to_worker) THEN
         RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
@@ -17,10 +21,11 @@ BEGIN
         LEFT JOIN rowlock.kind AS k ON k.kind = a.kind
         LEFT JOIN rowlock.queue AS q ON q.queue = a.queue
         WHERE a.suspect AND a.token IS NULL AND a.ready_at <= now
-          AND a.kind = ANY (of_kinds) AND (of_queues = '{}' OR a.queue = ANY (of_queues))
+          AND (a.kind = ANY (of_kinds) OR every_kind) AND (of_queues = '{}' OR a.queue = ANY (of_queues))
+          AND coalesce(nullif(k.route, 'direct'), q.route, 'direct') = of_route
           AND NOT rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
           AND NOT rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')
-        ORDER BY a.priority DESC, a.ready_at, a.id LIMIT 1
+        ORDER BY a.priority DESC, a.ready_at, a.id LIMIT most
         FOR UPDATE OF a SKIP LOCKED
     ), leased AS (
         UPDATE rowlock.aside AS job
@@ -42,7 +47,8 @@ BEGIN
          LEFT JOIN rowlock.kind AS k ON k.kind = a.kind
          LEFT JOIN rowlock.queue AS q ON q.queue = a.queue
          WHERE a.suspect AND a.token IS NULL AND a.ready_at > now
-           AND a.kind = ANY (of_kinds) AND (of_queues = '{}' OR a.queue = ANY (of_queues))
+           AND (a.kind = ANY (of_kinds) OR every_kind) AND (of_queues = '{}' OR a.queue = ANY (of_queues))
+           AND coalesce(nullif(k.route, 'direct'), q.route, 'direct') = of_route
            AND NOT rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
            AND NOT rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')),
         NULL::bigint, NULL, NULL, NULL::smallint, NULL, NULL::integer, NULL::integer, now, NULL,

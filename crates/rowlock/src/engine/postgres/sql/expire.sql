@@ -5,6 +5,7 @@
 -- seen: when it was last seen; if it was heard since, it lives. NULL: it has no row.
 -- suspect, suspect_token: the suspect that was seen begun, which alone pays; wait_ms, error: what it waits
 -- and remembers. Rows that an open transaction completes are left, and the worker with them, for another time.
+-- A route is never given up, whoever asks for it.
 CREATE FUNCTION rowlock.expire(
     of_worker bigint, seen timestamptz, suspect bigint, with_token bigint, wait_ms bigint, error text,
     errors_kept integer,
@@ -19,8 +20,8 @@ BEGIN
     -- Claims of this worker that are under way end first: a later one finds it gone.
     PERFORM pg_advisory_xact_lock(hashtext('rowlock.worker'), (of_worker % 2147483647)::integer);
     SELECT suspect_id, suspect_token INTO paying FROM rowlock.worker
-    WHERE number = of_worker AND seen_at IS NOT DISTINCT FROM seen FOR UPDATE;
-    buried := FOUND OR (seen IS NULL AND NOT EXISTS (SELECT 1 FROM rowlock.worker WHERE number = of_worker));
+    WHERE number = of_worker AND id NOT LIKE 'drain:%' AND seen_at IS NOT DISTINCT FROM seen FOR UPDATE;
+    buried := FOUND OR (seen IS NULL AND of_worker > 0 AND NOT EXISTS (SELECT 1 FROM rowlock.worker WHERE number = of_worker));
     returned := 0;
     ended := 0;
     IF NOT buried THEN

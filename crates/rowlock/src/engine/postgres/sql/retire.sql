@@ -11,6 +11,10 @@ BEGIN
     IF segment = (SELECT last_value % 8 FROM rowlock.ring) THEN
         RETURN 'current';
     END IF;
+    IF rowlock.set_sent_aside(segment, now) > 0 THEN
+        -- Whoever waits for one of them has a lock on the segment.
+        RETURN 'moved';
+    END IF;
     EXECUTE format('SELECT count(*), bool_or(token IS NOT NULL) FROM (SELECT token FROM rowlock.job_%s LIMIT 2001) AS few', segment)
         INTO waiting, running;
     IF waiting > 2000 THEN

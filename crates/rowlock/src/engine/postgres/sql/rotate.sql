@@ -46,7 +46,7 @@ BEGIN
             -- One at a time: nobody waits for one lock because we wait for another.
             did := CASE WHEN holders && seen THEN 'blocked' WHEN tried THEN 'later'
                         ELSE rowlock.retire(segment, current, now) END;
-            tried := tried OR did IN ('retired', 'busy');
+            tried := tried OR did IN ('retired', 'busy', 'moved');
         END IF;
         RETURN NEXT;
     END LOOP;

@@ -1,5 +1,6 @@
 -- purpose: apply verdicts, each under its own fence; returns the jobs whose verdict was accepted
--- verdicts: done, fail, cancelled, sent, retry, snooze, release; each job at most once
+-- verdicts: done, fail, cancelled, sent, retry, snooze, release, and of whoever died with a job: expired, or
+-- charged if it had begun alone; each job at most once
 -- differs: one statement for a whole batch, so that it is accepted as a whole or can be sent again
 CREATE FUNCTION rowlock.settle(
     segments smallint[], places tid[], ids bigint[], tokens bigint[], verdicts text[], began_ago_ms bigint[],
@@ -58,13 +59,13 @@ BEGIN
                 every.ids, every.tokens, every.states, every.began, every.errors, errors_kept, now));
         END IF;
         SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.wait) AS waits,
-               array_agg(CASE WHEN v.verdict = 'retry' THEN 0 ELSE 1 END) AS given_back,
-               array_agg(CASE WHEN v.verdict = 'release' THEN NULL ELSE false END) AS suspects,
+               array_agg(CASE WHEN v.verdict IN ('retry', 'charged') THEN 0 ELSE 1 END) AS given_back,
+               array_agg(CASE WHEN v.verdict = 'release' THEN NULL ELSE v.verdict IN ('expired', 'charged') END) AS suspects,
                array_agg(v.error) AS errors
         INTO every
         FROM unnest(live.ids, live.tokens, live.verdicts, live.waits, live.errors, live.cancels)
             AS v (id, token, verdict, wait, error, cancels)
-        WHERE v.verdict IN ('retry', 'snooze', 'release') AND NOT v.cancels;
+        WHERE v.verdict IN ('retry', 'snooze', 'release', 'expired', 'charged') AND NOT v.cancels;
         IF every.ids IS NOT NULL THEN
             accepted := accepted || ARRAY (SELECT rowlock.settle_again(every.ids, every.tokens, every.waits,
                 every.given_back, every.suspects, every.errors, errors_kept, now));

@@ -33,7 +33,7 @@ prop_compose! {
         text: String,
         key: Option<String>,
         trace_context: Option<String>,
-        (attempt, max_attempts): (u32, u32),
+        (attempt, max_attempts) in (0..u32::MAX, 0..u32::MAX),
         scheduled_at in times(),
         backoff in backoffs(),
         timeout: u32,
@@ -101,6 +101,14 @@ fn clamped(verdict: Verdict, now: Timestamp) -> Verdict {
     }
 }
 
+fn by(taken: Token, given: Timestamp) -> Taker {
+    Taker {
+        worker: WorkerId::stored("host:1:2".to_owned()),
+        taken,
+        given,
+    }
+}
+
 proptest! {
     #[test]
     fn a_job_arrives_as_it_was_sent(job in jobs()) {
@@ -125,12 +133,16 @@ proptest! {
             verdict,
             started_at: started,
         };
-        let told = tell(&settlement, &job.kind, job.unique_key.as_deref(), now).unwrap();
+        let entry = seal(&job, &lane(&job)).unwrap();
+        let origin = open(entry.as_bytes(), settlement.token).unwrap().origin();
+        let told = tell(&settlement, &origin, now).unwrap();
         prop_assert!(!told.contains('\n'));
-        let report = hear(&told, job.id, job.token, settlement.token, now).unwrap();
+        let report = hear(&told, job.id, origin.sent, by(settlement.token, now)).unwrap();
         prop_assert_eq!(report.settlement.id, job.id);
         prop_assert_eq!(report.settlement.token, job.token);
         prop_assert_eq!(report.taken, settlement.token);
+        prop_assert_eq!(report.worker.as_str(), "host:1:2");
+        prop_assert_eq!(report.attempt, job.attempt);
         prop_assert_eq!(report.kind, job.kind);
         prop_assert_eq!(report.unique_key, job.unique_key);
         prop_assert_eq!(report.settlement.started_at, started.map(|at| at.min(now)));
@@ -143,7 +155,7 @@ proptest! {
         for bytes in [&bytes, text.as_bytes(), format!("1 2 3 a/b/0 {text}").as_bytes()] {
             let _ = open(bytes, token);
         }
-        let _ = hear(&text, JobId(1), token, token, Timestamp::UNIX_EPOCH);
+        let _ = hear(&text, JobId(1), token, by(token, Timestamp::UNIX_EPOCH));
     }
 }
 
@@ -151,20 +163,20 @@ proptest! {
 fn what_a_script_writes_by_itself_is_understood() {
     for (told, verdict, key) in [
         (
-            r#"{"said":"release","kind":"send"}"#,
+            r#"{"said":"release","kind":"send","attempt":2}"#,
             Verdict::Release,
             None,
         ),
         (
-            r#"{"kind":"send","said":"cancelled","unique_key":"a\/b"}"#,
+            r#"{"kind":"send","attempt":2,"said":"cancelled","unique_key":"a\/b"}"#,
             Verdict::Cancelled,
             Some("a/b"),
         ),
     ] {
         let token = Token::stored(1);
-        let report = hear(told, JobId(1), token, token, Timestamp::UNIX_EPOCH).unwrap();
+        let report = hear(told, JobId(1), token, by(token, Timestamp::UNIX_EPOCH)).unwrap();
         assert_eq!(report.settlement.verdict, verdict);
-        assert_eq!(report.kind.as_str(), "send");
+        assert_eq!((report.kind.as_str(), report.attempt), ("send", 2));
         assert_eq!(report.unique_key.as_deref(), key);
     }
 }

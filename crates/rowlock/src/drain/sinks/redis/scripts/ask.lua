@@ -1,8 +1,8 @@
 -- purpose: a drain asks what is held, and has it forgotten or called back
 -- arguments: what, and
---   open: the store
+--   open: the store, how many keys this Redis has ever evicted
 --   holds: for each job: id, token; answer: for each job H held, B bereft, G gone
---   bereft: how many at most; answer: ids and tokens
+--   bereft: how many at most; answer: for each job: id, token, whether it had begun alone, entry
 --   forget: how many reports, for each its id in the stream and how many verdicts it has, how many jobs
 --           were reported, then for each job id and token: first those
 --   recall: for each job: id, token, cancel or stop
@@ -35,8 +35,9 @@ local function taken_of(ids)
   return taken
 end
 
--- Redis may have thrown single keys away. What is held and nowhere to be found is forgotten.
-local function audit()
+-- Redis may have thrown single keys away. What is held and nowhere to be found is forgotten. Whether
+-- there was any.
+local function audit(evicted)
   local ready, taken, told, found = 0, 0, 0, said()
   for _ in pairs(found) do told = told + 1 end
   local lanes = call('SMEMBERS', LANES)
@@ -44,7 +45,9 @@ local function audit()
   each_take(function(take)
     taken = taken + math.max(call('LLEN', PARCEL .. take) - 1, 0) - call('SCARD', DONE .. take)
   end)
-  if call('HLEN', HELD) <= ready + taken + told then return end
+  -- Entries that are not held any more hide a loss from whoever only counts.
+  local hidden = evicted and call('EXISTS', DIRTY) == 1
+  if not hidden and call('HLEN', HELD) <= ready + taken + told then return false end
   for _, lane in ipairs(lanes) do
     for at = 0, call('LLEN', READY .. lane), 100 do
       for _, entry in ipairs(call('LRANGE', READY .. lane, at, at + 99)) do
@@ -60,18 +63,22 @@ local function audit()
   for at = 1, #held, 2 do
     if not found[held[at] .. ' ' .. sent_under(held[at + 1])] then lost[#lost + 1] = held[at] end
   end
+  if #lost == 0 then return false end
   insist()
   spread('HDEL', HELD, lost)
   call('SET', DIRTY, 1)
   call('HSET', TALLY, 'ready', ready, 'taken', taken, 'told', told)
+  return true
 end
 
 if what == 'open' then
   local owner = call('GET', P .. ':owner')
-  if owner == ARGV[2] then audit() end
-  if owner then return { owner == ARGV[2] and 'known' or 'owner', owner } end
-  call('SET', P .. ':owner', ARGV[2])
-  return { 'new', ARGV[2] }
+  if owner and owner ~= ARGV[2] then return { 'owner', owner } end
+  insist()
+  local before = call('GETSET', P .. ':evicted', ARGV[3])
+  local lost = audit(before ~= ARGV[3])
+  if not owner then call('SET', P .. ':owner', ARGV[2]) end
+  return { owner and not lost and 'known' or 'new' }
 end
 
 if what == 'holds' then
@@ -96,14 +103,15 @@ if what == 'bereft' then
     if not is_alive(worker) then
       local left = false
       for _, take in ipairs(call('SMEMBERS', RUNNING .. worker)) do
-        local ids = open_jobs(take)
+        local ids, entries = open_jobs(take)
         local held = gather('HMGET', HELD, ids)
         for n = 1, #ids do
           if held[n] then
             left = true
-            if #found < 2 * most then
-              found[#found + 1] = ids[n]
-              found[#found + 1] = sent_under(held[n])
+            if #found < most then
+              local begun = call('HGET', BEGUN, worker) == ids[n] .. ' ' .. take
+              found[#found + 1] =
+                { ids[n], sent_under(held[n]), begun and 1 or 0, entries[ids[n]] }
             end
           end
         end
@@ -113,6 +121,7 @@ if what == 'bereft' then
           call('DEL', DONE .. take, PARCEL .. take)
         end
         call('DEL', RUNNING .. worker)
+        call('HDEL', BEGUN, worker)
         call('SREM', WORKERS, worker)
       end
     end
@@ -178,7 +187,7 @@ if what == 'recall' then
   if #jobs > 0 then
     call('SET', DIRTY, 1)
     spread('HSET', HELD, changed)
-    report('-', jobs, told)
+    report('-', '-', jobs, told)
     count('ready', -#jobs)
   end
   return #jobs

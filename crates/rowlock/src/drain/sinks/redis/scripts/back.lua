@@ -1,10 +1,11 @@
 -- purpose: what every script knows: the keys below one prefix, and how a taken job goes back
 --
--- P:held      by id "TOKEN LANE KEY": all that is here, under the claim it was sent with; "-TOKEN ..."
+-- P:held      by id "TOKEN LANE ATTEMPT KEY": all that is here, under the claim it was sent with; "-TOKEN ..."
 --             once it was called back. KEY may have spaces in it.
 -- P:ready:*   by lane what nobody has taken, as entries "ID TOKEN DUE LANE BODY" without line breaks
 -- P:parcel:*  by the token of a take its worker, then its entries
 -- P:done:*    by the same token the ids of it that the worker has no longer
+-- P:begun     by worker the suspect that it has begun, as "ID TAKE"
 -- P:dirty     there may be entries in a lane that are not held any more, or not under their token
 --
 -- One job costs as little as possible: commands take many values at once, texts of many jobs are handed
@@ -12,7 +13,7 @@
 -- instead.
 local P = KEYS[1]
 local HELD, LANES, ASKED, DIRTY = P .. ':held', P .. ':lanes', P .. ':asked', P .. ':dirty'
-local REPORTS, TALLY, WORKERS = P .. ':reports', P .. ':tally', P .. ':workers'
+local REPORTS, TALLY, WORKERS, BEGUN = P .. ':reports', P .. ':tally', P .. ':workers', P .. ':begun'
 local READY, PARCEL, DONE = P .. ':ready:', P .. ':parcel:', P .. ':done:'
 local ALIVE, RUNNING = P .. ':worker:', P .. ':running:'
 local call, match, sub, gmatch = redis.call, string.match, string.sub, string.gmatch
@@ -51,16 +52,17 @@ end
 
 -- What a worker would say about a job that goes back to the store without one.
 local function told_of(held, wanted)
-  local lane, key = match(held, '^%S+ (%S+) (.*)$')
-  local said = { said = wanted == 'cancel' and 'cancelled' or 'release', kind = match(lane, '/([^/]+)') }
+  local kind, attempt, key = match(held, '^%S+ [^/]+/([^/]+)%S* (%d+) (.*)$')
+  local verdict = wanted == 'cancel' and 'cancelled' or 'release'
+  local said = { said = verdict, kind = kind, attempt = tonumber(attempt) }
   if sub(key, 1, 1) == '=' then said.unique_key = sub(key, 2) end
   return cjson.encode(said)
 end
 
-local function report(take, jobs, told)
+local function report(take, worker, jobs, told)
   if #told > 0 then
-    call('XADD', REPORTS, '*', 'take', take, 'jobs', table.concat(jobs, ' '), 'told',
-      table.concat(told, '\n'))
+    call('XADD', REPORTS, '*', 'take', take, 'worker', worker, 'jobs', table.concat(jobs, ' '),
+      'told', table.concat(told, '\n'))
     count('told', #told)
   end
 end
@@ -124,7 +126,7 @@ local function give_back(take, worker, only)
     spread('LPUSH', READY .. lane, some)
     call('SADD', LANES, lane)
   end
-  report(take, jobs, told)
+  report(take, worker, jobs, told)
   count('taken', -#ids)
   count('ready', back)
   if back > 0 then call('PUBLISH', P .. ':bell', '') end

@@ -12,12 +12,16 @@ local function kept_of(take, ids)
   return kept
 end
 
+local function told_by(take, worker, jobs, told, ...)
+  call('XADD', REPORTS, '*', 'take', take, 'worker', worker, 'jobs', jobs, 'told', told, ...)
+end
+
 local function settle(take, worker, ids, jobs, told, whole)
   if whole then
     -- All of it at once, as most takes are.
     call('DEL', PARCEL .. take)
     call('SREM', RUNNING .. worker, take)
-    call('XADD', REPORTS, '*', 'take', take, 'jobs', jobs, 'told', told)
+    told_by(take, worker, jobs, told)
     ended = ended + #ids
     return string.rep('1', #ids)
   end
@@ -25,9 +29,9 @@ local function settle(take, worker, ids, jobs, told, whole)
   for n = 1, #kept do settled = settled + kept[n] end
   local answer = table.concat(kept)
   if settled == #ids then
-    call('XADD', REPORTS, '*', 'take', take, 'jobs', jobs, 'told', told)
+    told_by(take, worker, jobs, told)
   elseif settled > 0 then
-    call('XADD', REPORTS, '*', 'take', take, 'jobs', jobs, 'told', told, 'kept', answer)
+    told_by(take, worker, jobs, told, 'kept', answer)
   end
   let_go(take, worker, ids)
   ended = ended + settled

@@ -2,6 +2,7 @@
 -- arguments: what, worker, and
 --   join: lease in ms
 --   beat: the tokens it holds
+--   begin: a suspect's id, the token it was taken under
 --   take: token, limit, suspect, turn, order, then four lists, each after its length: queues, kinds,
 --         queue and limit, queue and weight
 local what, worker = ARGV[1], ARGV[2]
@@ -29,7 +30,17 @@ end
 if what == 'leave' then
   release({})
   call('DEL', alive)
+  call('HDEL', BEGUN, worker)
   call('SREM', WORKERS, worker)
+  return { 'ok' }
+end
+
+if what == 'begin' then
+  local id, take = ARGV[3], ARGV[4]
+  if call('LINDEX', PARCEL .. take, 0) ~= worker then return { 'lost' } end
+  if not open_jobs(take, { [id] = true })[1] then return { 'lost' } end
+  insist()
+  call('HSET', BEGUN, worker, id .. ' ' .. take)
   return { 'ok' }
 end
 

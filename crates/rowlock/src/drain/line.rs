@@ -1,0 +1,151 @@
+//! A line: one route between a store and a sink, and the single steps that a drain takes on it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{Options, Route, Sink};
+use crate::claim::WorkerId;
+use crate::clock::Clock;
+use crate::engine::{Applied, Engine, Routes};
+use crate::error::{Error, Result};
+use crate::event;
+use crate::job::Name;
+use crate::reconcile::{Answers, Questions};
+use crate::settle::{Settled, Settlement, until_written};
+use crate::store::Rowlock;
+use crate::verify::Ran;
+
+/// One route, its store and its sink. Each step is whole in itself and may be taken by any number of
+/// processes at once.
+pub struct Line {
+    pub(super) route: Name,
+    pub(super) holder: WorkerId,
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) routes: Arc<dyn Routes>,
+    pub(super) sink: Arc<dyn Sink>,
+    pub(super) clock: Clock,
+    pub(super) questions: Option<Arc<Questions>>,
+    pub(super) answers: Option<Arc<Answers>>,
+    pub(super) ran: Option<Ran>,
+    pub(super) lease: Duration,
+    pub(super) batch: usize,
+    pub(super) ahead: usize,
+    /// How many jobs waited in the sink when it was last told.
+    pub(super) ready: AtomicUsize,
+    /// How many jobs are sent at once: fewer after a push that failed.
+    pub(super) pace: AtomicUsize,
+    /// Something may have been lost: everything sent is asked about.
+    pub(super) doubt: AtomicBool,
+    up: watch::Sender<bool>,
+    #[cfg(feature = "test-hooks")]
+    pub(super) highest: std::sync::atomic::AtomicI64,
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Line").field(&self.route).finish()
+    }
+}
+
+impl Line {
+    /// Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a sink that can't be used.
+    pub fn new(rowlock: &Rowlock, route: &Route, options: &Options) -> Result<Self> {
+        Ok(Self {
+            route: route.name.clone(),
+            holder: route.holder(),
+            engine: rowlock.engine(),
+            routes: rowlock.routes(),
+            sink: route.sink(rowlock.clock())?,
+            clock: rowlock.clock().clone(),
+            questions: None,
+            answers: None,
+            ran: options.ran.clone(),
+            lease: options.lease,
+            batch: route.batch,
+            ahead: route.ahead,
+            ready: AtomicUsize::new(0),
+            pace: AtomicUsize::new(route.batch),
+            doubt: AtomicBool::new(true),
+            up: watch::channel(false).0,
+            #[cfg(feature = "test-hooks")]
+            highest: Default::default(),
+        })
+    }
+
+    /// Writes the route down where it isn't yet, and its first heartbeat.
+    pub(super) async fn declare(&self, route: &Route) -> Result<()> {
+        let declared = self
+            .routes
+            .declare_route(&route.name, &route.kinds, &route.queues, false)
+            .await?;
+        if let Applied::Changed(differences) = declared {
+            tracing::warn!(
+                route = %route.name,
+                differences = differences.join(", "),
+                "the kind table differs from this drain's declaration: the table rules, `rowlock apply` writes it"
+            );
+        }
+        self.routes.keep_route(&self.holder, self.lease).await?;
+        Ok(())
+    }
+
+    /// The longest that a push may take from the claim on: what isn't in the sink by then never comes.
+    pub(super) fn patience(&self) -> Duration {
+        self.lease / 6
+    }
+
+    /// Sees whether the sink is there. What it may have lost is asked about at the next
+    /// [`adopt`](Self::adopt).
+    ///
+    /// # Errors
+    /// Whatever the sink answers; the line is down until it opens.
+    pub async fn open(&self) -> Result<()> {
+        let opened = async {
+            let store = self.routes.store_id().await?;
+            self.sink.open(store).await
+        };
+        match opened.await {
+            Ok(fresh) => {
+                if fresh {
+                    self.doubt.store(true, Ordering::Relaxed);
+                }
+                if !self.up.send_replace(true) {
+                    tracing::info!(route = %self.route, "the sink is there");
+                }
+                event::sink_up(&self.route, true);
+                Ok(())
+            }
+            Err(why) => Err(self.down(why)),
+        }
+    }
+
+    /// Nothing is claimed until the sink opens again.
+    pub(super) fn down(&self, why: Error) -> Error {
+        if self.up.send_replace(false) {
+            tracing::warn!(route = %self.route, %why, "the sink is away, jobs wait in the store");
+        }
+        event::sink_up(&self.route, false);
+        self.doubt.store(true, Ordering::Relaxed);
+        why
+    }
+
+    /// Waits until the sink is there.
+    pub(super) async fn is_up(&self) {
+        // The sender is this line's own.
+        let _ = self.up.subscribe().wait_for(|up| *up).await;
+    }
+
+    /// Writes verdicts, for as long as that takes.
+    pub(super) async fn settle(&self, verdicts: &[Settlement]) -> Vec<Settled> {
+        match verdicts {
+            [] => Vec::new(),
+            some => until_written(&*self.engine, &self.clock, some).await,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The loops of a line: two pumps, so that one claims while the other one pushes, a collector, and
+//! somebody who looks after what was sent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::{Drained, Line, Options, Pumped};
+use crate::clock::Elapsed;
+use crate::engine::Wakeups;
+use crate::error::Result;
+use crate::event;
+use crate::run::Stop;
+use crate::run::task::Tasks;
+
+/// How many claims and pushes are under way at once.
+const PUMPS: usize = 2;
+/// How often a full sink is looked at.
+const FULL_PAUSE: Duration = Duration::from_millis(50);
+/// How long it is one process' turn to collect, and when others ask again.
+const TURN: Duration = Duration::from_secs(3);
+const OTHERS_TURN: Duration = Duration::from_millis(300);
+/// How long a collector waits for a first verdict.
+const COLLECT_WAIT: Duration = Duration::from_secs(1);
+/// The waits between tries while something is away.
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(5);
+/// How often a sink is looked at, at the most.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// What was done so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    sent: AtomicU64,
+    settled: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn told(&self) -> Drained {
+        Drained {
+            sent: self.sent.load(Ordering::Relaxed),
+            settled: self.settled.load(Ordering::Relaxed),
+            lost: self.lost.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn add(to: &AtomicU64, n: usize) {
+    to.fetch_add(u64::try_from(n).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// One line of a running drain.
+#[derive(Clone)]
+pub(super) struct Serving {
+    pub(super) line: Arc<Line>,
+    pub(super) tally: Arc<Tally>,
+    pub(super) options: Options,
+    pub(super) stop: Stop,
+}
+
+impl Serving {
+    pub(super) fn start(self, tasks: &mut Tasks) {
+        for _ in 0..PUMPS {
+            tasks.start("rowlock-drain", self.clone().pumping());
+        }
+        tasks.start("rowlock-collect", self.clone().collecting());
+        tasks.start("rowlock-adopt", self.keeping());
+    }
+
+    /// Waits; whether it is time to stop.
+    async fn pause(&mut self, time: Duration) -> bool {
+        tokio::select! {
+            biased;
+            () = self.stop.asked() => true,
+            () = self.line.clock.sleep(time) => false,
+        }
+    }
+
+    async fn until_up(&mut self) -> bool {
+        let line = Arc::clone(&self.line);
+        tokio::select! {
+            biased;
+            () = self.stop.asked() => false,
+            () = line.is_up() => true,
+        }
+    }
+
+    async fn pumping(mut self) {
+        let mut wakeups = self.line.engine.wakeups();
+        let mut wait = SHORTEST;
+        while self.until_up().await {
+            wakeups.mark();
+            match self.line.pump().await {
+                Ok(pumped) => {
+                    wait = SHORTEST;
+                    add(&self.tally.sent, pumped.sent);
+                    if self.rest(pumped, &mut wakeups).await {
+                        return;
+                    }
+                }
+                Err(why) => {
+                    tracing::warn!(route = %self.line.route, %why, "draining waits");
+                    if self.pause(wait).await {
+                        return;
+                    }
+                    wait = (wait * 2).min(LONGEST);
+                }
+            }
+        }
+    }
+
+    /// Waits for something to send; whether it is time to stop.
+    async fn rest(&mut self, pumped: Pumped, wakeups: &mut Wakeups) -> bool {
+        if pumped.more {
+            return self.pause(Duration::ZERO).await;
+        }
+        if pumped.full {
+            return self.pause(FULL_PAUSE).await;
+        }
+        let rest = pumped.rest.unwrap_or(self.options.poll);
+        let wait = pumped.next_due.map_or(rest, |due| {
+            let until = self.line.clock.now().duration_until(due);
+            Duration::try_from(until).unwrap_or_default().min(rest)
+        });
+        tokio::select! {
+            biased;
+            () = self.stop.asked() => true,
+            () = wakeups.next() => false,
+            () = self.line.clock.sleep(wait) => false,
+        }
+    }
+
+    async fn collecting(mut self) {
+        let mut wait = SHORTEST;
+        while self.until_up().await {
+            let line = Arc::clone(&self.line);
+            let collected = async {
+                match line.sink.is_my_turn(TURN).await {
+                    Ok(true) => line.collect(COLLECT_WAIT).await.map(Some),
+                    Ok(false) => Ok(None),
+                    Err(why) => Err(line.down(why)),
+                }
+            };
+            let collected = tokio::select! {
+                biased;
+                () = self.stop.asked() => return,
+                collected = collected => collected,
+            };
+            match collected {
+                Ok(None) => {
+                    if self.pause(OTHERS_TURN).await {
+                        return;
+                    }
+                }
+                Ok(Some((accepted, _))) => {
+                    wait = SHORTEST;
+                    add(&self.tally.settled, accepted);
+                }
+                Err(why) => {
+                    tracing::warn!(route = %self.line.route, %why, "collecting verdicts waits");
+                    if self.pause(wait).await {
+                        return;
+                    }
+                    wait = (wait * 2).min(LONGEST);
+                }
+            }
+        }
+    }
+
+    async fn keeping(mut self) {
+        let lease = self.options.lease;
+        let (mut beat, mut asked, mut told) = (None, Asked::default(), None);
+        let mut wait = SHORTEST;
+        loop {
+            let now = self.line.clock.elapsed();
+            if is_time(&mut beat, now, lease / 3) {
+                self.beat().await;
+            }
+            let pause = match self.look_after(&mut asked).await {
+                Ok(()) => {
+                    wait = SHORTEST;
+                    GLANCE.min(lease / 10)
+                }
+                Err(why) => {
+                    tracing::debug!(route = %self.line.route, %why, "can't look after what was sent");
+                    wait = (wait * 2).min(LONGEST).min(lease / 3);
+                    wait
+                }
+            };
+            if is_time(&mut told, now, lease / 3) {
+                self.tell().await;
+            }
+            if self.pause(pause).await {
+                return;
+            }
+        }
+    }
+
+    async fn beat(&self) {
+        let pulse = &self.options.pulse;
+        match self.line.beat().await {
+            Ok(()) => pulse.answered(self.line.clock.elapsed(), self.options.lease),
+            Err(why) => {
+                event::heartbeat_failed();
+                pulse.failed(&why.to_string());
+                tracing::error!(route = %self.line.route, %why, "heartbeat failed");
+            }
+        }
+    }
+
+    async fn look_after(&self, asked: &mut Asked) -> Result<()> {
+        self.line.open().await?;
+        self.line.bury().await?;
+        let now = self.line.clock.elapsed();
+        let in_doubt = self.line.doubt.load(Ordering::Relaxed);
+        let again = asked.again.take_if(|at| now >= *at).is_some();
+        if in_doubt || again || is_time(&mut asked.last, now, self.options.lease) {
+            let adopted = self.line.adopt().await?;
+            add(&self.tally.lost, adopted.lost);
+            // What was too young to be judged when the doubt arose is judged later.
+            if in_doubt && adopted.young > 0 {
+                asked.again = Some(now + self.line.certain_after());
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell(&self) {
+        match self.line.routes.routes().await {
+            Ok(rows) => rows
+                .iter()
+                .filter(|row| row.route == self.line.route)
+                .for_each(event::route),
+            Err(why) => tracing::debug!(%why, "can't tell how routes are doing"),
+        }
+    }
+}
+
+/// When the sink was last asked about everything, and when once more.
+#[derive(Default)]
+struct Asked {
+    last: Option<Elapsed>,
+    again: Option<Elapsed>,
+}
+
+/// Whether so much time has passed since it was last time; the first time it has.
+fn is_time(last: &mut Option<Elapsed>, now: Elapsed, every: Duration) -> bool {
+    let due = last.is_none_or(|at| now.saturating_sub(at) >= every);
+    if due {
+        *last = Some(now);
+    }
+    due
+}

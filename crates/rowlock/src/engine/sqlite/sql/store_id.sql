@@ -1,0 +1,2 @@
+-- purpose: the store's own number
+SELECT id FROM rowlock_store
