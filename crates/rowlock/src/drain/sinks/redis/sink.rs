@@ -147,16 +147,27 @@ impl RedisSink {
         Ok((entries, seconds * 1000 + micros / 1000))
     }
 
-    /// The verdicts of a group that are not forgotten yet. Those that can't be read are dropped.
-    fn reports_of(&self, entry: Entry, redis_now: u64) -> (Vec<Report>, bool) {
+    /// The verdicts of a group that are not forgotten yet, and whether it is empty. Jobs whose verdict can't
+    /// be read are named.
+    fn reports_of(
+        &self,
+        entry: Entry,
+        redis_now: u64,
+        unreadable: &mut Vec<String>,
+    ) -> (Vec<Report>, bool) {
         let given = before(self.clock.now(), redis_now.saturating_sub(entry.id.0));
         let mut reports = Vec::with_capacity(entry.told.len());
         for (id, told) in &entry.told {
             match hear(id, told, given) {
                 Ok(report) => reports.push(report),
                 Err(why) => {
-                    let job = String::from_utf8_lossy(id);
-                    tracing::error!(%job, why, "a verdict in Redis can't be read, it is dropped");
+                    let job = String::from_utf8_lossy(id).into_owned();
+                    tracing::error!(
+                        job,
+                        why,
+                        "a verdict in Redis can't be read, the job runs again"
+                    );
+                    unreadable.push(job);
                 }
             }
         }
@@ -174,11 +185,23 @@ impl RedisSink {
         (reports, is_empty)
     }
 
-    async fn drop_entries(&self, entries: &[EntryId]) -> Result<()> {
-        if entries.is_empty() {
+    /// Verdicts that can't be read: their jobs are found lost, and run again.
+    async fn drop_unreadable(&self, entries: &[EntryId], jobs: &[String]) -> Result<()> {
+        if entries.is_empty() && jobs.is_empty() {
             return Ok(());
         }
-        self.forget_there(entries, &[]).await
+        let _: i64 = ASK
+            .run(&self.link, |command| {
+                command.arg("drop").arg(entries.len());
+                for (ms, number) in entries {
+                    command.arg(format!("{ms}-{number}"));
+                }
+                for job in jobs {
+                    command.arg(job);
+                }
+            })
+            .await?;
+        Ok(())
     }
 
     async fn forget_there(&self, entries: &[EntryId], jobs: &[(JobId, Token)]) -> Result<()> {
@@ -250,17 +273,17 @@ impl Sink for RedisSink {
     }
 
     async fn open(&self, store: u64) -> Result<bool> {
-        let mut info = redis::cmd("INFO");
-        let info: String = self.link.ask(info.arg("stats"), "info").await?;
+        let info: String = self.link.ask(&redis::cmd("INFO"), "info").await?;
+        let run = field(&info, "run_id").unwrap_or("-");
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let answer: Vec<String> = ASK
             .run(&self.link, |command| {
-                command.arg("open").arg(store).arg(evicted);
+                command.arg("open").arg(store).arg(run).arg(evicted);
             })
             .await?;
         let is_new = match answer.first().map(String::as_str) {
             Some("known") => false,
-            Some("new") => true,
+            Some("new" | "restarted") => true,
             _ => return Err(self.foreign()),
         };
         if is_new {
@@ -322,6 +345,22 @@ impl Sink for RedisSink {
         }
     }
 
+    async fn waiting(&self, from: u64) -> Result<(u64, Vec<(JobId, Token)>)> {
+        let mut answer: Vec<i64> = ASK
+            .run(&self.link, |command| {
+                command.arg("list").arg(from);
+            })
+            .await?;
+        let next = if answer.is_empty() {
+            0
+        } else {
+            answer.remove(0)
+        };
+        let jobs = answer.chunks_exact(2);
+        let jobs = jobs.map(|job| (JobId(job[0]), Token::stored(job[1])));
+        Ok((u64::try_from(next).unwrap_or(0), jobs.collect()))
+    }
+
     async fn bereft(&self, most: usize) -> Result<Vec<SentJob>> {
         let found: Vec<(i64, i64, bool, Vec<u8>)> = ASK
             .run(&self.link, |command| {
@@ -344,7 +383,7 @@ impl Sink for RedisSink {
     }
 
     async fn reports(&self, most: usize, wait: Duration) -> Result<Vec<Report>> {
-        let (mut reports, mut unreadable) = (Vec::new(), Vec::new());
+        let (mut reports, mut empty, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
         let (mut after, mut wait) = ((0, 0), wait);
         for groups in PAGES.into_iter().chain(std::iter::repeat(PAGES[3])) {
             let (entries, redis_now) = self.read(after, groups, wait).await?;
@@ -355,16 +394,16 @@ impl Sink for RedisSink {
             let is_last = entries.len() < groups;
             for entry in entries {
                 after = entry.id;
-                let (some, is_empty) = self.reports_of(entry, redis_now);
+                let (some, is_empty) = self.reports_of(entry, redis_now, &mut unreadable);
                 reports.extend(some);
-                unreadable.extend(is_empty.then_some(after));
+                empty.extend(is_empty.then_some(after));
             }
             if is_last || reports.len() >= most {
                 break;
             }
             wait = Duration::ZERO;
         }
-        self.drop_entries(&unreadable).await?;
+        self.drop_unreadable(&empty, &unreadable).await?;
         reports.truncate(most);
         Ok(reports)
     }
@@ -372,7 +411,11 @@ impl Sink for RedisSink {
     async fn forget(&self, jobs: &[(JobId, Token)]) -> Result<()> {
         for some in jobs.chunks(JOBS) {
             let entries = self.seen(|seen| seen.forget(some));
-            self.forget_there(&entries, some).await?;
+            if let Err(why) = self.forget_there(&entries, some).await {
+                // What was forgotten here and not there is read again, as a whole.
+                self.seen(|seen| *seen = Seen::default());
+                return Err(why);
+            }
         }
         Ok(())
     }

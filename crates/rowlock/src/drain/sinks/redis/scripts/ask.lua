@@ -1,6 +1,8 @@
 -- purpose: a drain asks what is held, and has it forgotten or called back
 -- arguments: what, and
---   open: the store, how many keys this Redis has ever evicted
+--   open: the store, which run of Redis this is, how many keys it has evicted
+--   list: where to go on; answer: where to go on, then id and token of each that waits
+--   drop: how many reports, their ids in the stream, then the ids of jobs whose verdict can't be read
 --   holds: for each job: id, token; answer: for each job H held, B bereft, G gone
 --   bereft: how many at most; answer: for each job: id, token, whether it had begun alone, body
 --   forget: how many reports, their ids in the stream, then for each job: id, token
@@ -18,21 +20,41 @@ local function named(from, width)
   return ids, gather(HELD, ids)
 end
 
+-- Whether what hangs together is all there. A part of it may have been evicted.
+local function is_intact()
+  local tally = call('HMGET', TALLY, 'ready', 'taken', 'told')
+  local ready, taken, told = tonumber(tally[1] or 0), tonumber(tally[2] or 0), tonumber(tally[3] or 0)
+  if call('HLEN', HELD) ~= ready + taken + told or call('HLEN', BODY) ~= ready + taken then return false end
+  if told > 0 and call('EXISTS', REPORTS) == 0 then return false end
+  if taken > 0 and call('SCARD', WORKERS) == 0 then return false end
+  local listed = 0
+  for _, lane in ipairs(call('SMEMBERS', LANES)) do listed = listed + call('LLEN', READY .. lane) end
+  return listed >= ready
+end
+
 if what == 'open' then
-  local owner, evicted = call('GET', P .. ':owner'), tonumber(ARGV[3])
-  if owner and owner ~= ARGV[2] then return { 'owner', owner } end
-  local before = tonumber(call('GET', P .. ':evicted') or '')
-  if owner and before and before >= evicted then
-    if before > evicted then call('SET', P .. ':evicted', evicted) end
-    return { 'known' }
+  local store, run, evicted = ARGV[2], ARGV[3], tonumber(ARGV[4])
+  local owner, seen = call('GET', P .. ':owner'), call('GET', P .. ':evicted')
+  if owner and owner ~= store then return { 'owner', owner } end
+  local seen_run, before = match(seen or '', '^(%S+) (%d+)$')
+  local said = 'known'
+  if not owner then
+    said = 'new'
+  elseif seen_run ~= run then
+    said = 'restarted'
+  elseif evicted > tonumber(before) and not is_intact() then
+    said = 'new'
+  elseif evicted <= tonumber(before) then
+    return { said }
   end
-  -- What was evicted may have been ours, a part of what hangs together: all of it is sent again.
-  for _, lane in ipairs(call('SMEMBERS', LANES)) do call('UNLINK', READY .. lane) end
-  for _, worker in ipairs(call('SMEMBERS', WORKERS)) do call('UNLINK', RUNNING .. worker) end
-  call('UNLINK', HELD, BODY, LANES, ASKED, REPORTS, TALLY)
-  call('SET', P .. ':owner', ARGV[2])
-  call('SET', P .. ':evicted', evicted)
-  return { 'new' }
+  if said == 'new' then
+    for _, lane in ipairs(call('SMEMBERS', LANES)) do call('UNLINK', READY .. lane) end
+    for _, worker in ipairs(call('SMEMBERS', WORKERS)) do call('UNLINK', RUNNING .. worker) end
+    call('UNLINK', HELD, BODY, LANES, ASKED, REPORTS, TALLY)
+    call('SET', P .. ':owner', store)
+  end
+  call('SET', P .. ':evicted', run .. ' ' .. evicted)
+  return { said }
 end
 
 if what == 'holds' then
@@ -100,6 +122,34 @@ if what == 'forget' then
   return #gone
 end
 
+if what == 'list' then
+  local page = call('HSCAN', HELD, ARGV[2], 'COUNT', 1000)
+  local found = { page[1] }
+  for at = 1, #page[2], 2 do
+    if sub(page[2][at + 1], 1, 1) == 'r' then
+      found[#found + 1] = page[2][at]
+      found[#found + 1] = sent_under(page[2][at + 1])
+    end
+  end
+  return found
+end
+
+if what == 'drop' then
+  local reports = tonumber(ARGV[2])
+  local entries = {}
+  for n = 1, reports do entries[n] = ARGV[2 + n] end
+  spread('XDEL', REPORTS, entries)
+  local ids, held = named(3 + reports, 1)
+  local gone = {}
+  for n = 1, #ids do
+    if held[n] and sub(held[n], 1, 1) == 'v' then gone[#gone + 1] = ids[n] end
+  end
+  spread('HDEL', HELD, gone)
+  spread('HDEL', BODY, gone)
+  count('told', -#gone)
+  return #gone
+end
+
 if what == 'recall' then
   local ids, held = named(2, 3)
   local changed, told, ended, asked = {}, {}, {}, {}
@@ -123,6 +173,8 @@ if what == 'recall' then
   spread('HDEL', BODY, ended)
   spread('HSET', HELD, changed)
   report(told)
+  -- First what frees memory: a full Redis takes this in as well.
+  spread('HDEL', ASKED, ids)
   spread('HSET', ASKED, asked)
   count('ready', -#ended)
   count('told', #ended)

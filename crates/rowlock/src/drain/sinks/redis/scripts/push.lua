@@ -42,4 +42,6 @@ if #held > 0 then
   call('INCRBY', P .. ':pushed', #held / 2)
   call('PUBLISH', P .. ':bell', '')
 end
-return { 'ok', call('HGET', TALLY, 'ready') or '0' }
+-- What waits to be taken, and what waits to be fetched: both are in the way.
+local tally = call('HMGET', TALLY, 'ready', 'told')
+return { 'ok', tostring((tally[1] or 0) + (tally[2] or 0)) }

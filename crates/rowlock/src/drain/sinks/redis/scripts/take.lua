@@ -49,12 +49,16 @@ if what == 'begin' then
   local held = call('HGET', HELD, ARGV[3])
   local taken = 't ' .. ARGV[4] .. ' ' .. worker .. ' '
   if not held or sub(held, 1, #taken) ~= taken then return { 'lost' } end
+  -- First what frees memory: a full Redis takes this in as well.
+  call('HDEL', running, 'begun')
   call('HSET', running, 'begun', ARGV[3] .. ' ' .. ARGV[4])
   return { 'ok' }
 end
 
 if what == 'beat' then
   call('PEXPIRE', alive, lease)
+  -- Whoever has jobs must be known: the list may have been lost.
+  call('SADD', WORKERS, worker)
   local holds = {}
   for n = 3, #ARGV do holds[ARGV[n]] = true end
   local released = release(holds)
@@ -209,6 +213,7 @@ end
 if #ids == 0 then return { 'ok', {}, {} } end
 
 spread('HSET', HELD, held)
+call('SADD', WORKERS, worker)
 -- The same token may come twice, when an answer was lost.
 local more = table.concat(ids, ' ')
 local earlier = call('HGET', running, 'ids:' .. token)
