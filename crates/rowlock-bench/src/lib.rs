@@ -3,14 +3,16 @@
 //! In one run, interleaved: ours (the library as an application or `rowlock work` uses it), the
 //! limit (a bare loop of the same statements at the same durability), and the canonical queue (the
 //! one that textbooks teach, with prepared statements and kept connections; and beside it the same
-//! with the index it lacks). `sqlite/` has one file per load,
+//! with the index it lacks). `sqlite/` and `redis/` have one file per load,
 //! [`report`] turns the answers into a table, JSON and a chart.
 
 mod machine;
 mod measurement;
 pub mod pairs;
 mod place;
+pub mod redis;
 pub mod report;
+mod server;
 mod size;
 pub mod sqlite;
 mod stopwatch;

@@ -108,6 +108,23 @@ impl Measurement {
         self
     }
 
+    /// Ours in a better state, and in the same once more: a machine on which these two differ by more
+    /// than the goal allows proves nothing.
+    pub(crate) fn without(mut self, runs: &[f64], again: &[f64], least: f64) -> Self {
+        let (without, second) = (median(runs), median(again));
+        let (a_a, of_without) = (
+            (without / second).min(second / without),
+            self.ours / without,
+        );
+        self.runs.insert("without", runs.to_vec());
+        self.runs.insert("without_again", again.to_vec());
+        self.noisy = a_a < least;
+        self.with("without", without)
+            .with("of_without", of_without)
+            .with("a_a", a_a)
+            .goal("of_without", Bound::AtLeast(least))
+    }
+
     /// What is expected of a figure.
     pub(crate) fn goal(mut self, figure: &'static str, bound: Bound) -> Self {
         let ok = self.figure(figure).is_some_and(|is| match bound {
@@ -172,6 +189,18 @@ mod tests {
             [true, false]
         );
         assert!(!made.ok());
+    }
+
+    #[test]
+    fn a_state_that_differs_from_itself_proves_nothing() {
+        let made = |again: f64| {
+            Measurement::new("drain", "jobs/s", 1)
+                .ours(&[90.0])
+                .without(&[100.0], &[again], 0.8)
+        };
+        assert!(made(110.0).ok());
+        assert!(made(130.0).noisy && !made(130.0).ok());
+        assert!(made(70.0).noisy);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 mod place;
 
 use place::Place;
+use rowlock_testbed::{Process, Redis};
 use serde_json::Value;
 
 /// Every step, its unit, the jobs of one run, and whether it has a limit beside it.
@@ -39,6 +40,13 @@ const PAIR_STEPS: [(&str, &str, u64, bool); 3] = [
     ("first_tick", "rows/s", 25_000, true),
     ("tick_over_live_jobs", "rows/s", 25_000, false),
     ("tick_with_nothing_to_do", "ms", 0, false),
+];
+
+/// The same of `bench redis`, and whether workers that pop one by one are beside it.
+const REDIS_STEPS: [(&str, &str, u64, bool, bool); 3] = [
+    ("drain_to_redis", "jobs/s", 2_500, true, false),
+    ("workers_from_redis", "jobs/s", 2_500, true, true),
+    ("redis_away", "ms", 220, false, false),
 ];
 
 #[test]
@@ -133,4 +141,91 @@ fn a_folder_that_is_not_there_is_named() {
     assert!(refused.stderr.contains("--dir"), "{refused:?}");
     let both = place.run(&["bench", "sqlite", "--quick", "--check"]);
     assert_eq!(both.code, Some(2), "a quick run proves no speed");
+}
+
+#[test]
+fn draining_is_measured_with_a_redis_of_its_own() {
+    let place = Place::with_config("this is = not [a configuration");
+    let text = place.ok(&["bench", "redis", "--quick", "--json", "--out", "figures"]);
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), REDIS_STEPS.len(), "{text}");
+    for (line, (step, unit, jobs, has_limit, has_canonical)) in lines.iter().zip(REDIS_STEPS) {
+        assert_eq!(line["bench"], "redis");
+        assert_eq!((&line["step"], &line["unit"]), (&step.into(), &unit.into()));
+        assert_eq!(line["jobs"], jobs, "{step}");
+        for (figure, is_there) in [
+            ("limit", has_limit),
+            ("of_limit", has_limit),
+            ("canonical", has_canonical),
+            ("of_canonical", has_canonical),
+        ] {
+            assert_eq!(line[figure].is_number(), is_there, "{step}: {figure}");
+        }
+        assert!(line["ours"].as_f64() > Some(0.0), "{step}");
+        assert!(!line["goals"].as_array().unwrap().is_empty(), "{step}");
+    }
+    assert!(lines[1]["taken_at_once"].as_f64() >= Some(1.0), "{text}");
+    assert!(lines[2]["before"].as_f64() > Some(0.0), "{text}");
+    let kept = std::fs::read_to_string(place.path("figures/redis.json")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(kept["measurements"].as_array().unwrap().len(), 3);
+    let left = std::fs::read_dir(place.folder.path()).unwrap();
+    assert_eq!(left.count(), 2, "the configuration and the figures");
+    assert_eq!(servers_of(&place), Vec::<String>::new());
+}
+
+#[test]
+fn a_redis_that_is_given_is_neither_killed_nor_left_with_anything() {
+    let redis = Redis::start();
+    redis.command(&["SET", "theirs", "stays"]);
+    let place = Place::new();
+    let args = ["bench", "redis", "--quick", "--to", &redis.url()];
+    let run = place.run(&args);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(run.stdout.lines().count(), 3, "{run:?}");
+    assert!(run.stderr.contains("redis_away is left out"), "{run:?}");
+    assert_eq!(redis.command(&["KEYS", "*"]), "theirs");
+    let nobody = place.run(&["bench", "redis", "--quick", "--to", "redis://127.0.0.1:1"]);
+    assert_eq!(nobody.code, Some(1), "{nobody:?}");
+    assert!(nobody.stderr.contains("127.0.0.1:1"), "{nobody:?}");
+}
+
+#[test]
+fn without_a_redis_it_says_how_to_get_one() {
+    let place = Place::new();
+    let mut bench = place.command(&["bench", "redis", "--quick"]);
+    let refused = Process::run(bench.env("PATH", place.folder.path()), "");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for word in ["apt-get install redis-server", "--to redis://"] {
+        assert!(refused.stderr.contains(word), "{refused:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_redis_as_well() {
+    let place = Place::new();
+    let mut bench = place.start(&["bench", "redis"]);
+    bench.line_with("drain_to_redis of 200000");
+    assert_eq!(servers_of(&place).len(), 1);
+    bench.signal("INT");
+    let (code, lines) = bench.wait();
+    assert_eq!(code, Some(1), "{lines:#?}");
+    assert_eq!(servers_of(&place), Vec::<String>::new());
+    let left = std::fs::read_dir(place.folder.path()).unwrap();
+    assert_eq!(left.count(), 0, "{lines:#?}");
+}
+
+/// The Redis servers whose files are in a place.
+fn servers_of(place: &Place) -> Vec<String> {
+    let folder = place.folder.path().canonicalize().unwrap();
+    let here = std::fs::read_dir("/proc").unwrap().filter_map(|process| {
+        let process = process.ok()?.path();
+        let name = std::fs::read_to_string(process.join("comm")).ok()?;
+        let at = std::fs::read_link(process.join("cwd")).ok()?;
+        (name.starts_with("redis-server") && at.starts_with(&folder)).then_some(name)
+    });
+    here.collect()
 }

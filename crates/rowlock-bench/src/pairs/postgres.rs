@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use rowlock::engine::postgres::{Address, Postgres, Schema, drop_schema, migrate_up};
-use rowlock::job::Token;
-use rowlock::run::task::Tasks;
-use rowlock::{Clock, Rowlock};
-use tokio_postgres::{Client, NoTls};
+use rowlock::Clock;
+use rowlock::engine::postgres::{drop_schema, migrate_up};
 
 use super::{BATCH, IDLE_TICKS, KIND, Rounds, Size};
+use crate::server::Server;
 use crate::stopwatch::{Stopwatch, as_f64};
 use crate::{Bound, Measurement, Progress};
 
@@ -34,33 +32,7 @@ pub(super) async fn run(
     measured
 }
 
-/// A schema of the run's own, and sessions that are known by its name.
-struct Server {
-    schema: String,
-    url: String,
-    address: Address,
-}
-
-/// A session, which ends with it.
-struct Session {
-    client: Client,
-    _tasks: Tasks,
-}
-
 impl Server {
-    fn new(url: &str) -> Result<Self> {
-        let schema = format!("rowlock_bench_{:x}", Token::random()?.get());
-        let and = if url.contains('?') { '&' } else { '?' };
-        let url = format!("{url}{and}application_name={schema}");
-        let mut address = Address::parse(&url)?;
-        address.schema = Schema::new(&schema)?;
-        Ok(Self {
-            schema,
-            url,
-            address,
-        })
-    }
-
     async fn measure(&self, size: Size, say: Progress<'_>) -> Result<Vec<Measurement>> {
         let mut rounds = Rounds::default();
         let mut scans = Vec::new();
@@ -98,35 +70,11 @@ impl Server {
         text.replace("bench.", &format!("{}.", self.schema))
     }
 
-    async fn open(&self) -> Result<Rowlock> {
-        let clock = Clock::system();
-        let engine = Postgres::open(self.address.clone(), clock.clone()).await?;
-        Ok(Rowlock::with(engine, clock))
-    }
-
-    async fn session(&self) -> Result<Session> {
-        let (client, connection) = tokio_postgres::connect(&self.url, NoTls)
-            .await
-            .context("can't reach the server")?;
-        let mut tasks = Tasks::default();
-        tasks.start("bench-connection", async move {
-            // Its end is the client's.
-            let _ = connection.await;
-        });
-        Ok(Session {
-            client,
-            _tasks: tasks,
-        })
-    }
-
     async fn fill(&self, rows: usize) -> Result<()> {
         migrate_up(&self.address).await?;
         let text = include_str!("sql/postgres_rows.sql").replace("1000000", &rows.to_string());
         self.each(&text).await?;
-        // So that nobody pays for what the other side wrote. Not everybody may ask for it.
-        let session = self.session().await?;
-        let _ = session.client.batch_execute("CHECKPOINT").await;
-        Ok(())
+        self.checkpoint().await
     }
 
     /// Statements one by one: some of them can't share a transaction.

@@ -8,9 +8,8 @@ use rusqlite::params;
 
 use super::latency::Start;
 use super::{KIND, PAYLOAD, connect, ours};
-use crate::measurement::median;
 use crate::stopwatch::as_f64;
-use crate::{Bound, Measurement, Place, Progress, Size};
+use crate::{Measurement, Place, Progress, Size};
 
 const GOAL: f64 = 0.8;
 
@@ -48,20 +47,10 @@ impl Runs {
     }
 
     fn measurement(&self, step: &'static str, jobs: usize, finished: usize) -> Measurement {
-        let (empty, again) = (median(&self.empty), median(&self.again));
-        let a_a = (empty / again).min(again / empty);
-        let ours = median(&self.behind);
-        let mut made = Measurement::new(step, "jobs/s", jobs)
+        Measurement::new(step, "jobs/s", jobs)
             .ours(&self.behind)
             .with("finished", as_f64(finished))
-            .with("without", empty)
-            .with("of_without", ours / empty)
-            .with("a_a", a_a)
-            .goal("of_without", Bound::AtLeast(GOAL));
-        made.noisy = a_a < GOAL;
-        made.runs.insert("without", self.empty.clone());
-        made.runs.insert("without_again", self.again.clone());
-        made
+            .without(&self.empty, &self.again, GOAL)
     }
 }
 

@@ -78,6 +78,21 @@ Examples:
   rowlock bench pairs --url postgres://localhost/app --check
   rowlock bench pairs --quick --json")]
     Pairs(BenchSqlite),
+    /// Draining to Redis and workers that take from it, in a temporary folder and with --url on a server
+    #[command(after_help = "\
+It starts a redis-server of its own from PATH and ends it, or uses the one of --to, below a prefix
+bench_... whose keys are removed at the end; a Redis that is given is not killed, so that step is left
+out. Rows are in a temporary SQLite file; with --url postgres://... (or ROWLOCK_URL) also in that
+database, in a schema rowlock_bench_... of its own, and for an old snapshot in two databases of its own;
+all are dropped at the end, also after Ctrl-C. It takes some minutes, with a server some fifteen. With
+--check a goal that was missed is named and the exit code is 6.
+
+Examples:
+  rowlock bench redis --check
+  rowlock bench redis --url postgres://localhost/app --check --out docs/bench
+  rowlock bench redis --to redis://127.0.0.1:6379/0
+  rowlock bench redis --quick --json")]
+    Redis(BenchRedis),
     /// One of the processes of a measurement
     #[command(hide = true)]
     Part {
@@ -111,4 +126,13 @@ pub struct BenchSqlite {
         hide_default_value = true
     )]
     pub dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchRedis {
+    /// Use this Redis [default: a redis-server of its own]
+    #[arg(long, value_name = "URL")]
+    pub to: Option<String>,
+    #[command(flatten)]
+    pub how: BenchSqlite,
 }

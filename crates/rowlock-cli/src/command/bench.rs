@@ -5,18 +5,21 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use rowlock::Clock;
 use rowlock::run::Signals;
-use rowlock_bench::pairs;
 use rowlock_bench::report::{Report, chart, missed, table};
 use rowlock_bench::sqlite::{self, Pace, Part};
-use rowlock_bench::{Machine, Measurement, Place, Size};
+use rowlock_bench::{Machine, Measurement, Place, Size, pairs, redis};
 
-use crate::cli::{Bench, BenchSqlite, Global};
+use crate::cli::{Bench, BenchRedis, BenchSqlite, Global};
 use crate::{exit, out, show};
 
 pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
     match what {
-        Bench::Sqlite(how) => measure(how, "sqlite", None, json).await,
-        Bench::Pairs(how) => measure(how, "pairs", server(global), json).await,
+        Bench::Sqlite(how) => measure(how, What::Sqlite, json).await,
+        Bench::Pairs(how) => measure(how, What::Pairs(server(global)), json).await,
+        Bench::Redis(BenchRedis { to, how }) => {
+            let what = What::Redis(to.as_deref(), server(global));
+            measure(how, what, json).await
+        }
         Bench::Part {
             path,
             produce,
@@ -37,38 +40,55 @@ fn server(global: &Global) -> Option<&str> {
     is_server.then_some(url)
 }
 
-/// Nothing when it was stopped.
-async fn figures(
-    how: &BenchSqlite,
-    what: &str,
-    place: &Place,
-    server: Option<&str>,
-    stop: impl Future<Output = ()>,
-) -> Result<Option<Vec<Measurement>>> {
-    if what == "pairs" {
-        let size = match how.quick {
-            true => pairs::Size::quick(),
-            false => pairs::Size::full(),
-        };
-        return pairs::run(size, place, server, &out::note, stop).await;
-    }
-    let size = match how.quick {
-        true => Size::quick(),
-        false => Size::full(),
-    };
-    tokio::select! {
-        measured = sqlite::run(&size, place, &out::note) => measured.map(Some),
-        // The folder goes with the place.
-        () = stop => Ok(None),
+/// What is measured: on which server, and with which Redis.
+enum What<'a> {
+    Sqlite,
+    Pairs(Option<&'a str>),
+    Redis(Option<&'a str>, Option<&'a str>),
+}
+
+impl What<'_> {
+    /// Nothing when it was stopped.
+    async fn figures(
+        &self,
+        quick: bool,
+        place: &Place,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<Vec<Measurement>>> {
+        match self {
+            Self::Sqlite => {
+                let size = sized(quick, Size::quick, Size::full);
+                tokio::select! {
+                    measured = sqlite::run(&size, place, &out::note) => measured.map(Some),
+                    // The folder goes with the place.
+                    () = stop => Ok(None),
+                }
+            }
+            Self::Pairs(server) => {
+                let size = sized(quick, pairs::Size::quick, pairs::Size::full);
+                pairs::run(size, place, *server, &out::note, stop).await
+            }
+            Self::Redis(to, server) => {
+                let size = sized(quick, redis::Size::quick, redis::Size::full);
+                redis::run(size, place, *to, *server, &out::note, stop).await
+            }
+        }
     }
 }
 
-async fn measure(how: &BenchSqlite, what: &str, server: Option<&str>, json: bool) -> Result<u8> {
+fn sized<S>(quick: bool, small: fn() -> S, full: fn() -> S) -> S {
+    match quick {
+        true => small(),
+        false => full(),
+    }
+}
+
+async fn measure(how: &BenchSqlite, what: What<'_>, json: bool) -> Result<u8> {
     let place = Place::below(&how.dir)?;
     let machine = Machine::here(place.path());
     tell(&machine, &how.dir, how.quick);
     let mut signals = Signals::listen()?;
-    let measured = figures(how, what, &place, server, signals.next()).await?;
+    let measured = what.figures(how.quick, &place, signals.next()).await?;
     let stopped = || exit::with(exit::FAILED, "stopped before the end");
     let all = measured.ok_or_else(stopped)?;
     if json {

@@ -1,4 +1,4 @@
-//! `bench pairs` in a schema of its own.
+//! `bench pairs` and `bench redis` in a schema of their own.
 
 use serde_json::Value;
 
@@ -7,6 +7,8 @@ use crate::store::{CANARY, Store};
 fn nothing_is_left(store: &Store) {
     let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'rowlock%'";
     assert_eq!(store.session().value(schemas), "0");
+    let databases = "SELECT count(*) FROM pg_database WHERE datname LIKE 'rowlock_bench%'";
+    assert_eq!(store.session().value(databases), "0");
     std::fs::remove_file(store.place.path("rowlock.toml")).unwrap();
     let left = std::fs::read_dir(store.place.folder.path()).unwrap();
     assert_eq!(left.count(), 0);
@@ -32,6 +34,36 @@ fn ticks_are_measured_on_the_server_that_is_named() {
         assert_eq!(line["of_limit"].is_number(), has_limit, "{step}");
     }
     assert_eq!(lines[2]["index_scans"], 1.0, "one look for a whole tick");
+    nothing_is_left(&store);
+}
+
+#[test]
+fn draining_is_measured_on_the_server_that_is_named() {
+    let store = Store::empty("this is = not [a configuration");
+    let text = store.ok(&["bench", "redis", "--quick", "--json"]);
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let steps = [
+        ("drain_to_redis", 2_500),
+        ("drain_to_redis_postgres", 2_500),
+        ("workers_from_redis", 2_500),
+        ("drain_under_the_pin", 500),
+        ("redis_away", 220),
+        ("redis_away_postgres", 220),
+    ];
+    assert_eq!(lines.len(), steps.len(), "{text}");
+    for (line, (step, jobs)) in lines.iter().zip(steps) {
+        assert_eq!(line["bench"], "redis");
+        assert_eq!((&line["step"], &line["jobs"]), (&step.into(), &jobs.into()));
+        assert!(line["ours"].as_f64() > Some(0.0), "{step}");
+    }
+    let pinned = &lines[3];
+    assert_eq!(pinned["under_the_pin"], 2_000.0, "{pinned}");
+    for figure in ["without", "of_without", "a_a"] {
+        assert!(pinned[figure].is_number(), "{figure}: {pinned}");
+    }
     nothing_is_left(&store);
 }
 

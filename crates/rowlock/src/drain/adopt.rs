@@ -1,5 +1,6 @@
 //! What was sent and is held no more: the sink is asked, and the store gets it back.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -31,7 +32,13 @@ impl Line {
     /// Whatever the store or the sink answers.
     pub async fn adopt(&self) -> Result<Adopted> {
         let in_doubt = self.doubt.swap(false, Ordering::Relaxed);
-        let adopted = self.ask_about_all().await;
+        let adopted = async {
+            if in_doubt {
+                self.weed().await?;
+            }
+            self.ask_about_all().await
+        };
+        let adopted = adopted.await;
         if in_doubt && adopted.is_err() {
             self.doubt.store(true, Ordering::Relaxed);
         }
@@ -74,6 +81,42 @@ impl Line {
             event::lost_by_sink(&self.route, lost);
         }
         Ok(Adopted { lost, young })
+    }
+
+    /// Has the sink forget what waits there and is the store's again: it may have come back from an older
+    /// memory, or a route was given up while it was away.
+    async fn weed(&self) -> Result<()> {
+        let mut waiting = Vec::new();
+        let mut from = 0;
+        loop {
+            let (next, some) = match self.sink.waiting(from).await {
+                Ok(found) => found,
+                Err(why) => return Err(self.down(why)),
+            };
+            waiting.extend(some);
+            from = next;
+            if from == 0 {
+                break;
+            }
+        }
+        // The sink was asked first: what has been sent since then isn't among these.
+        let mut after = None;
+        let mut sent = HashSet::new();
+        while !waiting.is_empty() {
+            let page = self.routes.sent(&self.holder, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.id);
+            sent.extend(page.iter().map(|job| (job.id, job.token)));
+        }
+        waiting.retain(|job| !sent.contains(job));
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        tracing::warn!(route = %self.route, jobs = waiting.len(), "the sink forgets jobs that are the store's again");
+        self.sink
+            .forget(&waiting)
+            .await
+            .map_err(|why| self.down(why))
     }
 
     /// A push under way ends within the patience, counted from before the claim. A clock that went

@@ -1,7 +1,7 @@
 //! A line: one route between a store and a sink, and the single steps that a drain takes on it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -40,6 +40,9 @@ pub struct Line {
     /// Something may have been lost: everything sent is asked about.
     pub(super) doubt: AtomicBool,
     up: watch::Sender<bool>,
+    /// Why the sink can't be used, as it was last said.
+    away: Mutex<Option<String>>,
+    store: OnceLock<u64>,
     #[cfg(feature = "test-hooks")]
     pub(super) highest: std::sync::atomic::AtomicI64,
 }
@@ -73,6 +76,8 @@ impl Line {
             pace: AtomicUsize::new(route.batch),
             doubt: AtomicBool::new(true),
             up: watch::channel(false).0,
+            away: Mutex::default(),
+            store: OnceLock::new(),
             #[cfg(feature = "test-hooks")]
             highest: Default::default(),
         })
@@ -106,11 +111,14 @@ impl Line {
     /// # Errors
     /// Whatever the sink answers; the line is down until it opens.
     pub async fn open(&self) -> Result<()> {
-        let opened = async {
-            let store = self.routes.store_id().await?;
-            self.sink.open(store).await
+        let store = match self.store.get() {
+            Some(store) => *store,
+            None => {
+                let store = self.routes.store_id().await?;
+                *self.store.get_or_init(|| store)
+            }
         };
-        match opened.await {
+        match self.sink.open(store).await {
             Ok(fresh) => {
                 if fresh {
                     self.doubt.store(true, Ordering::Relaxed);
@@ -118,6 +126,7 @@ impl Line {
                 if !self.up.send_replace(true) {
                     tracing::info!(route = %self.route, "the sink is there");
                 }
+                *self.away.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 event::sink_up(&self.route, true);
                 Ok(())
             }
@@ -127,8 +136,12 @@ impl Line {
 
     /// Nothing is claimed until the sink opens again.
     pub(super) fn down(&self, why: Error) -> Error {
-        if self.up.send_replace(false) {
-            tracing::warn!(route = %self.route, %why, "the sink is away, jobs wait in the store");
+        self.up.send_replace(false);
+        let words = why.to_string();
+        let mut last = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref() != Some(&words) {
+            tracing::warn!(route = %self.route, why = words, "the sink can't be used, jobs wait in the store");
+            *last = Some(words);
         }
         event::sink_up(&self.route, false);
         self.doubt.store(true, Ordering::Relaxed);

@@ -46,7 +46,7 @@ impl Line {
                 Ok(fill) => fill,
                 Err(why) => return Err(self.down(why)),
             };
-            let ready = usize::try_from(fill.ready).unwrap_or(usize::MAX);
+            let ready = usize::try_from(fill.ready + fill.reports).unwrap_or(usize::MAX);
             self.ready.store(ready, Ordering::Relaxed);
             return Ok(Pumped {
                 full: ready >= self.ahead,
@@ -58,7 +58,11 @@ impl Line {
         let began = self.clock.elapsed();
         let (ordinary, suspects) = (self.wanted(limit, false)?, self.wanted(SUSPECTS, true)?);
         let haul = fetch(&*self.engine, ordinary, Some(suspects)).await;
-        let mut haul = haul.map_err(|(_, why)| why)?;
+        let mut haul = haul.map_err(|(_, why)| {
+            // One of the two claims may have brought something all the same.
+            self.doubt.store(true, Ordering::Relaxed);
+            why
+        })?;
         let pumped = Pumped {
             sent: 0,
             more: haul.full,
@@ -106,6 +110,7 @@ impl Line {
                 .map(|job| verdict(job, Verdict::Release))
                 .collect();
             self.settle(&back).await;
+            self.pace.store(jobs.len() / 2, Ordering::Relaxed);
             return Ok(0);
         }
         #[cfg(feature = "test-hooks")]

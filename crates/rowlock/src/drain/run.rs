@@ -7,6 +7,7 @@ use super::serve::{Serving, Tally};
 use super::{Line, Route};
 use crate::claim::WorkerId;
 use crate::error::{Error, Result};
+use crate::job::Name;
 use crate::reconcile::{self, Answers, Pair, Questions, Scheduler, Sources};
 use crate::run::shift::host;
 use crate::run::task::Tasks;
@@ -22,7 +23,8 @@ const LAST_PUSHES: Duration = Duration::from_secs(10);
 /// How a drain works.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long it takes to be missed. A push takes a sixth of it at most.
+    /// How long it takes to be missed. A push takes a sixth of it at most, so all drains of a route
+    /// should have the same.
     pub lease: Duration,
     /// How often to look for due jobs when nothing rings.
     pub poll: Duration,
@@ -124,8 +126,16 @@ impl Drain {
         let questions = Arc::new(Questions::new(rowlock, sources.clone()));
         let mut asking = Tasks::default();
         let answers = Arc::new(Answers::start(&mut asking, Arc::clone(&questions)));
+        let stored = rowlock.schedule().pairs().await?;
+        let derived = |kind: &Name| {
+            let stored = stored.iter().map(|row| &row.pair.kind);
+            stored
+                .chain(self.pairs.iter().map(|pair| &pair.kind))
+                .any(|of| of == kind)
+        };
         let mut lines = Vec::with_capacity(self.routes.len());
         for route in &self.routes {
+            route.check(derived)?;
             let mut line = Line::new(rowlock, route, options)?;
             line.questions = Some(Arc::clone(&questions));
             line.answers = Some(Arc::clone(&answers));

@@ -25,6 +25,8 @@ const COLLECT_WAIT: Duration = Duration::from_secs(1);
 /// The waits between tries while something is away.
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(5);
+/// How often it is counted how a route is doing, which looks at all that was sent.
+const TELL: Duration = Duration::from_secs(30);
 /// How often a sink is looked at, at the most.
 const GLANCE: Duration = Duration::from_secs(1);
 
@@ -65,6 +67,7 @@ impl Serving {
             tasks.start("rowlock-drain", self.clone().pumping());
         }
         tasks.start("rowlock-collect", self.clone().collecting());
+        tasks.start("rowlock-beat", self.clone().beating());
         tasks.start("rowlock-adopt", self.keeping());
     }
 
@@ -170,13 +173,10 @@ impl Serving {
 
     async fn keeping(mut self) {
         let lease = self.options.lease;
-        let (mut beat, mut asked, mut told) = (None, Asked::default(), None);
+        let (mut asked, mut told) = (Asked::default(), None);
         let mut wait = SHORTEST;
         loop {
             let now = self.line.clock.elapsed();
-            if is_time(&mut beat, now, lease / 3) {
-                self.beat().await;
-            }
             let pause = match self.look_after(&mut asked).await {
                 Ok(()) => {
                     wait = SHORTEST;
@@ -188,10 +188,20 @@ impl Serving {
                     wait
                 }
             };
-            if is_time(&mut told, now, lease / 3) {
+            if is_time(&mut told, now, TELL) {
                 self.tell().await;
             }
             if self.pause(pause).await {
+                return;
+            }
+        }
+    }
+
+    /// Beside everything else: whoever is late here is taken for dead.
+    async fn beating(mut self) {
+        loop {
+            self.beat().await;
+            if self.pause(self.options.lease / 3).await {
                 return;
             }
         }

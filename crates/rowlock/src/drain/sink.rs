@@ -18,8 +18,8 @@ pub trait Sink: Send + Sync + 'static {
     /// Whether it says what became of a job. One that doesn't has delivered a job once it has it.
     fn reports_back(&self) -> bool;
 
-    /// Makes sure that it can be used, and that no other store uses the same place. Whether it had no
-    /// memory of this store: it is new, or has lost everything. Called before anything else, after
+    /// Makes sure that it can be used, and that no other store uses the same place. Whether it may not
+    /// hold what it held: it is new, has lost something, or has begun anew. Called before anything else, after
     /// every error, and every now and then.
     async fn open(&self, store: u64) -> Result<bool>;
 
@@ -29,6 +29,10 @@ pub trait Sink: Send + Sync + 'static {
 
     /// What it holds of these jobs, under exactly these tokens.
     async fn holds(&self, jobs: &[(JobId, Token)]) -> Result<Vec<Hold>>;
+
+    /// Jobs that wait to be taken, some at a time: begins at 0, and has told all of them when the answer
+    /// is 0 again.
+    async fn waiting(&self, from: u64) -> Result<(u64, Vec<(JobId, Token)>)>;
 
     /// Jobs whose worker died with them; a suspect is one that had begun.
     async fn bereft(&self, most: usize) -> Result<Vec<SentJob>>;
@@ -55,7 +59,7 @@ pub trait Sink: Send + Sync + 'static {
 /// The answer to a push.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pushed {
-    /// How many jobs wait there now, these included.
+    /// How many jobs wait there now to be taken, these included, and how many verdicts to be fetched.
     pub ready: usize,
     /// Jobs that can't be sent at all, and why: they fail, the others are there.
     pub refused: Vec<(JobId, String)>,

@@ -174,7 +174,8 @@ pub async fn a_push_that_is_made_again_changes_nothing(stand: Stand) {
     let taken = stand.take(&worker, &["mail"], 2).await;
     stand.settle(&taken[0], Verdict::Done).await;
     // Its first answer was lost.
-    assert_eq!(stand.push(&jobs).await.ready, 1);
+    let pushed = stand.push(&jobs).await;
+    assert_eq!(pushed.ready, 2, "one waits, and one verdict");
     assert_eq!(ids(&stand.take(&worker, &["mail"], 9).await), [jobs[2].id]);
     assert_eq!(
         stand.settle(&taken[1], Verdict::Done).await,
@@ -214,7 +215,8 @@ pub async fn a_job_that_was_sent_again_has_one_owner(stand: Stand) {
     for job in &mut new {
         job.token = Token::random().unwrap();
     }
-    assert_eq!(stand.push(&new).await.ready, 3);
+    let pushed = stand.push(&new).await;
+    assert_eq!(pushed.ready, 4, "three wait, and one verdict");
     for (old, new) in old.iter().zip(&new) {
         assert_eq!(stand.hold(old).await, Hold::Gone);
         assert_eq!(stand.hold(new).await, Hold::Held);

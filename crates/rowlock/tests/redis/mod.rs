@@ -54,7 +54,7 @@ cases! {
         a_worker_that_leaves_leaves_nothing_behind,
         a_stopped_job_that_is_released_goes_back_to_the_store,
         a_body_that_can_not_be_read_stops_nobody,
-        a_verdict_that_can_not_be_read_is_dropped;
+        a_verdict_that_can_not_be_read_lets_its_job_run_again;
     lost:
         a_flush_is_noticed_and_everything_is_gone,
         a_restart_without_a_disk_is_noticed_and_waited_for,

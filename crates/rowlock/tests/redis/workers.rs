@@ -7,7 +7,7 @@ use rowlock::engine::{Dispatch, Recalled};
 use rowlock::error::Error;
 use rowlock::settle::{Settled, Verdict};
 
-use super::stand::{LONG, SOON, Stand, sent};
+use super::stand::{LONG, SOON, STORE, Stand, sent};
 use crate::conformance::world::{ids, wanted};
 
 pub async fn a_dead_workers_jobs_are_bereft_and_its_verdicts_refused(stand: Stand) {
@@ -175,25 +175,38 @@ pub async fn a_body_that_can_not_be_read_stops_nobody(stand: Stand) {
     assert!(stand.take(&worker, &["mail"], 9).await.is_empty());
 }
 
-pub async fn a_verdict_that_can_not_be_read_is_dropped(stand: Stand) {
-    let jobs = stand.jobs("mail", 1);
+pub async fn a_verdict_that_can_not_be_read_lets_its_job_run_again(stand: Stand) {
+    let jobs = stand.jobs("mail", 3);
     stand.push(&jobs).await;
     let worker = stand.join().await;
-    let taken = stand.take(&worker, &["mail"], 1).await;
+    let taken = stand.take(&worker, &["mail"], 3).await;
     let reports = stand.key("reports");
+    for job in &taken[1..] {
+        stand.settle(job, Verdict::Done).await;
+    }
+    // One names its job, the other one nothing at all.
+    stand.server.command(&["DEL", &reports]);
+    let (id, token) = sent(&jobs[1]);
+    let named = format!("{id} {}", token.get());
     for torn in [
-        &["jobs", "1 2", "told", "{}"][..],
-        &["take", "1", "jobs", "1 2", "told", "{}"],
-        &["take", "1", "jobs", "1 x", "told", "{}"],
+        &["take", "1", "worker", "w", "jobs", &named, "told", "{}"][..],
+        &["take", "1", "worker", "w", "jobs", "1 x", "told", "{}"],
         &["x", ""],
     ] {
         let words = [&["XADD", &*reports, "*"], torn].concat();
         stand.server.command(&words);
     }
     stand.settle(&taken[0], Verdict::Done).await;
-    assert_eq!(
-        stand.sink.reports(9, Duration::ZERO).await.unwrap().len(),
-        1
-    );
+    let read = stand.sink.reports(9, Duration::ZERO).await.unwrap();
+    assert_eq!(read.len(), 1);
+    assert_eq!(read[0].settlement.id, jobs[0].id);
     assert_eq!(stand.server.command(&["XLEN", &reports]), "1");
+    assert_eq!(stand.hold(&jobs[1]).await, Hold::Gone);
+    assert!(
+        stand.sink.open(STORE).await.unwrap(),
+        "something is missing"
+    );
+    let holds: Vec<_> = jobs.iter().map(sent).collect();
+    let holds = stand.sink.holds(&holds).await.unwrap();
+    assert_eq!(holds, [Hold::Held, Hold::Gone, Hold::Gone]);
 }

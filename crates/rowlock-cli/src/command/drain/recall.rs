@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use rowlock::drain::{Route, Sink};
+use rowlock::drain::{Line, Options, Route, Sink};
 use rowlock::engine::{RouteRow, SentJob};
 use rowlock::settle::{Settled, Settlement, Verdict};
 use rowlock::{Name, Rowlock};
@@ -15,6 +15,10 @@ use crate::{exit, out, show};
 
 /// How many jobs go back in one transaction: others come in between.
 const PAGE: usize = 500;
+/// How often what a running drain has claimed meanwhile goes back.
+const ROUNDS: usize = 5;
+/// How long fetching what workers have said may take.
+const BRING_IN: Duration = Duration::from_secs(30);
 /// How long a sink may take to forget them.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -28,8 +32,19 @@ pub async fn run(setup: &Setup, name: &Name, yes: bool, json: bool) -> Result<u8
     }
     let routes = rowlock.routes();
     routes.declare_route(name, &[], &[], true).await?;
-    let back = give_back(&rowlock, name, declared.as_ref()).await?;
-    routes.forget_route(&holder(name)).await?;
+    let reached = match &declared {
+        Some(route) => bring_in(&rowlock, route).await,
+        None => false,
+    };
+    let mut back = 0;
+    // A drain that still runs may have claimed more meanwhile.
+    for _ in 0..ROUNDS {
+        match give_back(&rowlock, name, declared.as_ref()).await? {
+            0 => break,
+            some => back += some,
+        }
+    }
+    let forgotten = routes.forget_route(&holder(name)).await?;
     match json {
         true => out::json(&json!({ "route": name, "returned": back }))?,
         false => out::line(&format!(
@@ -41,8 +56,17 @@ pub async fn run(setup: &Setup, name: &Name, yes: bool, json: bool) -> Result<u8
     if back > 0 {
         out::warn("jobs that were running just now may run again: their answers are refused");
     }
+    if back > 0 && !reached {
+        out::warn(
+            "the sink was not reached: what waits there runs again if its workers come back to it before a \
+             drain of the same place has",
+        );
+    }
     if row.drained {
         out::warn("a drain of it still runs: stop it");
+    }
+    if !forgotten {
+        out::warn("it holds jobs again: stop its drain, and recall it once more");
     }
     if declared.is_some() {
         out::warn(&format!(
@@ -67,6 +91,24 @@ fn still_drained(row: &RouteRow) -> anyhow::Error {
             jobs(row.sent)
         ),
     )
+}
+
+/// Fetches what workers have said, and ends what a sink has for good. Whether the sink was reached.
+async fn bring_in(rowlock: &Rowlock, route: &Route) -> bool {
+    let bring = async {
+        let line = Line::new(rowlock, route, &Options::default())?;
+        line.open().await?;
+        while line.collect(Duration::ZERO).await? != (0, 0) {}
+        line.adopt().await
+    };
+    let brought = rowlock.clock().timeout(BRING_IN, bring).await;
+    let why = match brought {
+        Some(Ok(_)) => return true,
+        Some(Err(why)) => why.to_string(),
+        None => format!("it took longer than {}", show::span(BRING_IN)),
+    };
+    out::note(&format!("what the sink knows is left there: {why}"));
+    false
 }
 
 /// Everything that the route holds becomes pending; where the sink still answers it forgets it first, so

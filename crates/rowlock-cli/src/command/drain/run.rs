@@ -26,7 +26,17 @@ pub async fn run(setup: &Setup, how: DrainRun, json: bool) -> Result<u8> {
     let ran = how.ran.map(Ran::open).transpose()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
     check(setup, &rowlock, &routes).await?;
+    let known = rowlock.operate().kinds().await?;
     declare(setup, &rowlock).await?;
+    // Where nothing was written yet there is nothing to change: kinds get their rows with their route.
+    let is_new = |kind: &Name| !known.iter().any(|known| known.name == *kind);
+    for route in routes.iter().filter(|route| route.kinds.iter().all(is_new)) {
+        let (kinds, queues) = (&route.kinds, &route.queues);
+        let declared = rowlock.routes();
+        declared
+            .declare_route(&route.name, kinds, queues, !kinds.is_empty())
+            .await?;
+    }
     let mut beside = Beside::listen(how.listen).await?;
     if !how.volume.quiet {
         let mut lines = vec![store_line(setup, created)];

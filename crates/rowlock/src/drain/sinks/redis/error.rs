@@ -110,6 +110,12 @@ fn sort(code: &str, detail: &str, address: &Address, doing: &str) -> Error {
         | "UNKILLABLE" => {
             Error::Unavailable(format!("Redis at {address}: {code} {detail} ({doing})"))
         }
+        _ if detail.contains("max number of clients") => Error::Unavailable(format!(
+            "Redis at {address} has no connection to give (maxclients): allow more, or close some"
+        )),
+        _ if doing == "connect" => {
+            Error::Unavailable(format!("Redis at {address}: {code} {detail} ({doing})"))
+        }
         _ => Error::Bug(format!("{doing}: Redis says {code} {detail}")),
     }
 }

@@ -29,8 +29,8 @@ impl Group {
         }
     }
 
-    /// The verdicts, each one or why it can't be read.
-    fn heard(&self, given: Timestamp) -> Result<Vec<Result<Report, String>>, String> {
+    /// The verdicts, each one or the job whose verdict can't be read.
+    fn heard(&self, given: Timestamp) -> Result<Vec<Result<Report, (JobId, Token)>>, String> {
         let taken = self.part("take")?.parse().ok();
         let worker = WorkerId::stored(self.part("worker")?.to_owned());
         let kept = self.part("kept").unwrap_or_default().as_bytes();
@@ -38,36 +38,25 @@ impl Group {
         let mut number = || jobs.next().and_then(|word| word.parse::<i64>().ok());
         let mut heard = Vec::new();
         for (n, told) in self.part("told")?.lines().enumerate() {
-            let job = (number(), number());
+            let (Some(id), Some(token)) = (number(), number()) else {
+                return Err("a job is not named".to_owned());
+            };
             if kept.get(n) == Some(&b'0') {
                 continue;
             }
-            heard.push(match job {
-                (Some(id), Some(token)) => {
-                    let by = Taker {
-                        worker: worker.clone(),
-                        // What nobody had taken was called back.
-                        taken: Token::stored(taken.unwrap_or(token)),
-                        given,
-                    };
-                    hear(told, JobId(id), Token::stored(token), by)
-                }
-                _ => Err("the job is not named".to_owned()),
-            });
+            let (job, token) = (JobId(id), Token::stored(token));
+            let by = Taker {
+                worker: worker.clone(),
+                // What nobody had taken was called back.
+                taken: taken.map_or(token, Token::stored),
+                given,
+            };
+            heard.push(hear(told, job, token, by).map_err(|why| {
+                tracing::error!(%job, why, "a verdict in Redis can't be read, the job runs again");
+                (job, token)
+            }));
         }
         Ok(heard)
-    }
-
-    /// The verdicts that can be read. The others are dropped.
-    fn reports(&self, given: Timestamp) -> Vec<Report> {
-        let heard = self.heard(given).unwrap_or_else(|why| vec![Err(why)]);
-        let read = |heard: Result<Report, String>| {
-            let dropped = |why: &String| {
-                tracing::error!(why, "a verdict in Redis can't be read, it is dropped");
-            };
-            heard.inspect_err(dropped).ok()
-        };
-        heard.into_iter().filter_map(read).collect()
     }
 }
 
@@ -129,10 +118,33 @@ pub(super) struct Forgotten {
     pub(super) others: Vec<(JobId, Token)>,
 }
 
+impl Forgotten {
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.reported.is_empty() && self.others.is_empty()
+    }
+}
+
 impl Seen {
-    /// The verdicts of a group that are not forgotten yet. They were given at `given`.
-    pub(super) fn reports(&mut self, group: &Group, given: Timestamp) -> Vec<Report> {
-        let mut reports = group.reports(given);
+    /// The verdicts of a group that are not forgotten yet. They were given at `given`. A job whose verdict
+    /// can't be read is forgotten, and so found lost; a group without verdicts goes.
+    pub(super) fn reports(
+        &mut self,
+        group: &Group,
+        given: Timestamp,
+        dropped: &mut Forgotten,
+    ) -> Vec<Report> {
+        let heard = group.heard(given).unwrap_or_else(|why| {
+            tracing::error!(why, "verdicts in Redis can't be read, their jobs run again");
+            Vec::new()
+        });
+        let all = heard.len();
+        let mut reports = Vec::with_capacity(all);
+        for each in heard {
+            match each {
+                Ok(report) => reports.push(report),
+                Err(job) => dropped.reported.push(job),
+            }
+        }
         let name = |report: &Report| (report.settlement.id, report.settlement.token);
         if self.left.contains_key(&group.id) {
             reports.retain(|report| self.of.get(&name(report)) == Some(&group.id));
@@ -140,8 +152,10 @@ impl Seen {
         }
         // After Redis has thrown something away a claim may have two verdicts: the first one counts.
         reports.retain(|report| !self.of.contains_key(&name(report)));
-        if !reports.is_empty() {
-            self.left.insert(group.id, (reports.len(), reports.len()));
+        if reports.is_empty() {
+            dropped.groups.push((group.id, all));
+        } else {
+            self.left.insert(group.id, (reports.len(), all));
             let names = reports.iter().map(|report| (name(report), group.id));
             self.of.extend(names);
         }

@@ -154,17 +154,17 @@ impl Sink for RedisSink {
     }
 
     async fn open(&self, store: u64) -> Result<bool> {
-        let mut info = redis::cmd("INFO");
-        let info: String = self.link.ask(info.arg("stats"), "info").await?;
+        let info: String = self.link.ask(&redis::cmd("INFO"), "info").await?;
+        let run = field(&info, "run_id").unwrap_or("-");
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let answer: Vec<String> = ASK
             .run(&self.link, |command| {
-                command.arg("open").arg(store).arg(evicted);
+                command.arg("open").arg(store).arg(run).arg(evicted);
             })
             .await?;
         let is_new = match answer.first().map(String::as_str) {
             Some("known") => false,
-            Some("new") => true,
+            Some("new" | "restarted") => true,
             _ => return Err(self.foreign()),
         };
         if is_new {
@@ -211,6 +211,20 @@ impl Sink for RedisSink {
         }
     }
 
+    async fn waiting(&self, from: u64) -> Result<(u64, Vec<(JobId, Token)>)> {
+        let answer: Vec<i64> = ASK
+            .run(&self.link, |command| {
+                command.arg("list").arg(from);
+            })
+            .await?;
+        let Some((next, jobs)) = answer.split_first() else {
+            return Ok((0, Vec::new()));
+        };
+        let jobs = jobs.chunks_exact(2);
+        let jobs = jobs.map(|job| (JobId(job[0]), Token::stored(job[1])));
+        Ok((u64::try_from(*next).unwrap_or(0), jobs.collect()))
+    }
+
     async fn bereft(&self, most: usize) -> Result<Vec<SentJob>> {
         let found: Vec<(i64, i64, bool, Vec<u8>)> = ASK
             .run(&self.link, |command| {
@@ -250,7 +264,7 @@ impl Sink for RedisSink {
     }
 
     async fn reports(&self, most: usize, wait: Duration) -> Result<Vec<Report>> {
-        let (mut reports, mut empty) = (Vec::new(), Forgotten::default());
+        let (mut reports, mut dropped) = (Vec::new(), Forgotten::default());
         let (mut after, mut wait) = ((0, 0), wait);
         for most_groups in PAGES.into_iter().chain(std::iter::repeat(PAGES[3])) {
             let (groups, redis_now) = self.read(after, most_groups, wait).await?;
@@ -262,19 +276,15 @@ impl Sink for RedisSink {
             for group in groups {
                 after = group.id;
                 let given = before(self.clock.now(), redis_now.saturating_sub(after.0));
-                let some = self.seen(|seen| seen.reports(&group, given));
-                if some.is_empty() {
-                    empty.groups.push((after, 0));
-                }
-                reports.extend(some);
+                reports.extend(self.seen(|seen| seen.reports(&group, given, &mut dropped)));
             }
             if is_last || reports.len() >= most {
                 break;
             }
             wait = Duration::ZERO;
         }
-        if !empty.groups.is_empty() {
-            self.forget_there(&empty).await?;
+        if !dropped.is_empty() {
+            self.forget_there(&dropped).await?;
         }
         reports.truncate(most);
         Ok(reports)
@@ -283,7 +293,11 @@ impl Sink for RedisSink {
     async fn forget(&self, jobs: &[(JobId, Token)]) -> Result<()> {
         for some in jobs.chunks(JOBS) {
             let forgotten = self.seen(|seen| seen.forget(some));
-            self.forget_there(&forgotten).await?;
+            if let Err(why) = self.forget_there(&forgotten).await {
+                // What was forgotten here and not there is read again, as a whole.
+                self.seen(|seen| *seen = Seen::default());
+                return Err(why);
+            }
         }
         Ok(())
     }

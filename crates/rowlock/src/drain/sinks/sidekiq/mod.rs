@@ -214,6 +214,10 @@ impl Sink for Sidekiq {
         Ok(jobs.iter().map(hold).collect())
     }
 
+    async fn waiting(&self, _from: u64) -> Result<(u64, Vec<(JobId, Token)>)> {
+        Ok((0, Vec::new()))
+    }
+
     async fn bereft(&self, _most: usize) -> Result<Vec<SentJob>> {
         Ok(Vec::new())
     }

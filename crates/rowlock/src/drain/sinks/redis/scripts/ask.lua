@@ -1,6 +1,7 @@
 -- purpose: a drain asks what is held, and has it forgotten or called back
 -- arguments: what, and
---   open: the store, how many keys this Redis has ever evicted
+--   open: the store, which run of Redis this is, how many keys it has evicted
+--   list: where to go on; answer: where to go on, then id and token of each that waits
 --   holds: for each job: id, token; answer: for each job H held, B bereft, G gone
 --   bereft: how many at most; answer: for each job: id, token, whether it had begun alone, entry
 --   forget: how many reports, for each its id in the stream and how many verdicts it has, how many jobs
@@ -74,11 +75,14 @@ end
 if what == 'open' then
   local owner = call('GET', P .. ':owner')
   if owner and owner ~= ARGV[2] then return { 'owner', owner } end
+  local now, before = ARGV[3] .. ' ' .. ARGV[4], call('GET', P .. ':evicted')
+  local lost = audit(before ~= now)
+  if owner and not lost and before == now then return { 'known' } end
   insist()
-  local before = call('GETSET', P .. ':evicted', ARGV[3])
-  local lost = audit(before ~= ARGV[3])
-  if not owner then call('SET', P .. ':owner', ARGV[2]) end
-  return { owner and not lost and 'known' or 'new' }
+  call('SET', P .. ':owner', ARGV[2])
+  call('SET', P .. ':evicted', now)
+  if not owner or lost then return { 'new' } end
+  return { match(before or '', '^%S+') == ARGV[3] and 'known' or 'restarted' }
 end
 
 if what == 'holds' then
@@ -163,6 +167,23 @@ if what == 'forget' then
     if call('XLEN', REPORTS) == 0 then call('DEL', TALLY) end
   end
   return #ended + #rest
+end
+
+if what == 'list' then
+  local page, ids, held = call('HSCAN', HELD, ARGV[2], 'COUNT', 1000), {}, {}
+  for at = 1, #page[2], 2 do
+    ids[#ids + 1] = page[2][at]
+    held[page[2][at]] = page[2][at + 1]
+  end
+  local taken, ended, found = taken_of(ids), said(), { page[1] }
+  for _, id in ipairs(ids) do
+    local token = sent_under(held[id])
+    if not taken[id] and not ended[id .. ' ' .. token] then
+      found[#found + 1] = id
+      found[#found + 1] = token
+    end
+  end
+  return found
 end
 
 if what == 'recall' then

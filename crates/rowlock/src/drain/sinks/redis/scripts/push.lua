@@ -63,4 +63,6 @@ if pushed > 0 then
   call('INCRBY', P .. ':pushed', pushed)
   call('PUBLISH', P .. ':bell', '')
 end
-return { 'ok', call('HGET', TALLY, 'ready') or '0' }
+-- What waits to be taken, and what waits to be fetched: both are in the way.
+local tally = call('HMGET', TALLY, 'ready', 'told')
+return { 'ok', tostring((tally[1] or 0) + (tally[2] or 0)) }

@@ -46,6 +46,7 @@ end
 
 if what == 'beat' then
   call('PEXPIRE', alive, lease)
+  -- Whoever has jobs must be known: the list may have been lost.
   call('SADD', WORKERS, worker)
   local holds = {}
   for n = 3, #ARGV do holds[ARGV[n]] = true end
@@ -213,6 +214,7 @@ if dirty and call('EXISTS', LANES) == 0 then call('DEL', DIRTY) end
 if #entries == 0 then return { 'ok', entries } end
 
 -- The same token may come twice, when an answer was lost.
+call('SADD', WORKERS, worker)
 if call('SADD', running, token) == 1 then call('RPUSH', PARCEL .. token, worker) end
 spread('RPUSH', PARCEL .. token, entries)
 count('ready', -#entries)
