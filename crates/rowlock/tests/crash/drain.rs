@@ -13,6 +13,7 @@ const KINDS: &str = "quick,stumbles,naps";
 
 pub fn dies_draining(home: Arc<dyn Home>, point: &str) {
     let stand = Stand::new(home);
+    stand.retries_at_once("stumbles");
     let mut ids = stand.stage("naps", 2);
     ids.extend(stand.stage("quick", 50));
     leaves_something_behind(&stand);

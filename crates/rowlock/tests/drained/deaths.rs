@@ -77,6 +77,7 @@ pub fn a_worker_killed_with_jobs_of_redis_costs_them_no_attempt(stand: &Stand) {
 }
 
 pub fn a_poison_job_of_redis_pays_for_itself(stand: &Stand) {
+    stand.retries_at_once("poison");
     let neighbours = stand.stage("quick", 50);
     let poison = stand.ask(stand.site.stage(job("poison").max_attempts(2).unwrap()));
     let drain = stand.drain(1_000, "quick,poison");

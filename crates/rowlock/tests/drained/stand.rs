@@ -8,8 +8,9 @@ use std::time::Duration;
 use rowlock::clock::Clock;
 use rowlock::drain::{Fill, Route, Sink};
 use rowlock::engine::{Counts, RouteRow};
+use rowlock::job::Backoff;
 use rowlock::verify::{self, RanLog};
-use rowlock::{JobId, JobState};
+use rowlock::{JobId, JobState, Kind};
 use rowlock_testbed::{Process, Redis, TempDir};
 
 use crate::conformance::world::{Home, Site, World};
@@ -125,6 +126,16 @@ impl Stand {
 
     pub fn routes(&self) -> Vec<RouteRow> {
         self.ask(self.site.rowlock.routes().routes()).unwrap()
+    }
+
+    /// A kind whose jobs wait for nothing before another attempt. A worker without the store can't add it.
+    pub fn retries_at_once(&self, kind: &str) {
+        let mut kind = Kind::new(kind).unwrap();
+        kind.backoff = Backoff::Fixed {
+            base: Duration::ZERO,
+            jitter: 0.0,
+        };
+        self.ask(self.site.engine().add_kinds(&[kind])).unwrap();
     }
 
     pub fn stage(&self, kind: &str, jobs: usize) -> Vec<JobId> {

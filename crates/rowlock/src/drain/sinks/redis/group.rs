@@ -10,6 +10,9 @@ use crate::claim::WorkerId;
 use crate::drain::Report;
 use crate::job::{JobId, Token};
 
+/// What was said about a job, or the one about which it can't be read.
+type Heard = Result<Report, (JobId, Token)>;
+
 /// A group of verdicts, by the names that the scripts give its parts.
 pub(super) struct Group {
     pub(super) id: GroupId,
@@ -30,7 +33,7 @@ impl Group {
     }
 
     /// The verdicts, each one or the job whose verdict can't be read.
-    fn heard(&self, given: Timestamp) -> Result<Vec<Result<Report, (JobId, Token)>>, String> {
+    fn heard(&self, given: Timestamp) -> Result<Vec<Heard>, String> {
         let taken = self.part("take")?.parse().ok();
         let worker = WorkerId::stored(self.part("worker")?.to_owned());
         let kept = self.part("kept").unwrap_or_default().as_bytes();
