@@ -25,7 +25,7 @@ pub enum Error {
     },
 
     /// The database is busy or a transaction lost a race: wait and try again.
-    #[error("the database is not available right now: {0}")]
+    #[error("not available right now: {0}")]
     Unavailable(String),
 
     /// The database can't be opened or reached, or is read-only: mend the address or the rights.
