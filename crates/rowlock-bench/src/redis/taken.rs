@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use rowlock::claim::{Claim, WorkerId};
 use rowlock::drain::sinks::redis::{Redis, RedisSink};
 use rowlock::drain::{Line, Options, Sink};
+use rowlock::engine::Dispatch;
+use rowlock::job::Token;
 use rowlock::run::{self, Builtin, Runner};
-use rowlock::{Clock, Kind, Worker};
+use rowlock::settle::{Settled, Settlement, Verdict};
+use rowlock::{Clock, Kind, Name, Worker};
 
 use super::bare::{self, Shape};
 use super::broker::Broker;
@@ -34,7 +38,7 @@ pub(super) async fn measure(
     let step = "workers_from_redis";
     let jobs = size.pushed;
     let (mut ours, mut limit, mut popped) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut taken, mut settled) = (Vec::new(), Vec::new());
+    let (mut taken, mut settled, mut by_hand) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=size.rounds {
         say(&format!(
             "{step}, {jobs} jobs, round {round} of {}",
@@ -42,26 +46,35 @@ pub(super) async fn measure(
         ));
         fill(store, broker, jobs).await?;
         let run = worked(broker, jobs).await?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "jobs of one call"
-        )]
-        let at_once = run.taken.round().max(1.0) as usize;
+        let (at_once, verdicts) = (whole(run.taken), whole(run.settled));
         ours.push(run.rate);
         taken.push(run.taken);
         settled.push(run.settled);
+        fill(store, broker, jobs).await?;
+        by_hand.push(without_slots(broker, jobs, at_once, verdicts).await?);
         limit.push(bare::scripted(broker, &run.shape, jobs, at_once).await?);
         popped.push(bare::one_by_one(broker, &run.shape, size.popped).await?);
     }
-    Ok(Measurement::new(step, "jobs/s", jobs)
+    let mut made = Measurement::new(step, "jobs/s", jobs)
         .ours(&ours)
         .limit(&limit)
         .canonical(&popped)
         .with("taken_at_once", median(&taken))
         .with("settled_at_once", median(&settled))
+        .with("without_slots", median(&by_hand))
         .goal("of_limit", Bound::AtLeast(0.5))
-        .goal("of_canonical", Bound::AtLeast(4.0)))
+        .goal("of_canonical", Bound::AtLeast(4.0));
+    made.runs.insert("without_slots", by_hand);
+    Ok(made)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "jobs of one call"
+)]
+fn whole(mean: f64) -> usize {
+    mean.round().max(1.0) as usize
 }
 
 /// So many jobs are sent, and nobody takes them yet.
@@ -135,4 +148,50 @@ fn one_of(parts: &[(String, String)]) -> Option<String> {
     let mut job = part("jobs")?.1.splitn(3, ' ');
     let told = part("told")?.1.lines().next()?;
     Some(format!("{} {} {told}", job.next()?, job.next()?))
+}
+
+/// The same calls, one after the other, and no handler in between: what is left is a worker's slots.
+async fn without_slots(
+    broker: &Broker,
+    jobs: usize,
+    at_once: usize,
+    verdicts: usize,
+) -> Result<f64> {
+    let clock = Clock::system();
+    let redis = Redis::open(&broker.url(""), clock.clone())?;
+    let worker = WorkerId::random("bench")?;
+    redis.join(&worker, run::Options::default().lease).await?;
+    let watch = Stopwatch::start();
+    let mut left = jobs;
+    while left > 0 {
+        let claim = Claim {
+            worker: worker.clone(),
+            token: Token::random()?,
+            kinds: vec![Name::new(KIND)?],
+            queues: Vec::new(),
+            order: Default::default(),
+            limit: at_once,
+            caps: Default::default(),
+            suspect: false,
+            route: None,
+        };
+        let taken = redis.claim(claim).await?.jobs;
+        ensure!(!taken.is_empty(), "{left} of {jobs} jobs are missing");
+        left -= taken.len();
+        for some in taken.chunks(verdicts) {
+            let done = some.iter().map(|job| Settlement {
+                id: job.id,
+                token: job.token,
+                verdict: Verdict::Done,
+                started_at: Some(clock.now()),
+            });
+            let answers = redis.settle(done.collect()).await?;
+            let accepted = answers.iter().all(|each| *each == Settled::Accepted);
+            ensure!(accepted, "a verdict was refused");
+        }
+    }
+    let rate = watch.rate(jobs);
+    redis.leave(&worker).await?;
+    broker.clear().await?;
+    Ok(rate)
 }
