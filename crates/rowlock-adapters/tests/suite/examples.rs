@@ -53,6 +53,7 @@ pub fn act(arguments: &[String]) -> ExitCode {
     let mut words = arguments.iter().map(String::as_str);
     let ended = match words.next() {
         Some("databases") => return crate::databases::act(words.next()),
+        Some("newsletter") => return crate::newsletter::act(words.next(), words.next()),
         Some("sqlx") => through_sqlx::main(),
         Some("diesel") => through_diesel::main(),
         Some("rusqlite") => through_rusqlite::main(),

@@ -14,6 +14,7 @@ mod databases;
 mod driver;
 mod examples;
 mod file;
+mod newsletter;
 mod own;
 mod postgres;
 mod stage;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
     trials.extend(postgres::all());
     trials.extend(examples::trials());
     trials.extend(databases::trials());
+    trials.extend(newsletter::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
