@@ -164,7 +164,7 @@ fn a_drain_that_breaks_a_rule_is_named_with_the_remedy() {
         ),
         (
             format!("{ruby}[drain.sidekiq.a]\nclass = \" \""),
-            "class is empty",
+            "class of a is empty",
         ),
         (
             format!("{to}[[drain]]\n{to}queues = [\"q\"]"),
