@@ -128,14 +128,20 @@ impl Stand {
         self.ask(self.site.rowlock.routes().routes()).unwrap()
     }
 
-    /// A kind whose jobs wait for nothing before another attempt. A worker without the store can't add it.
+    /// A drained kind whose jobs wait for nothing before another attempt. A worker without the store can't
+    /// add it, and a drain leaves a row alone that is there before it.
     pub fn retries_at_once(&self, kind: &str) {
         let mut kind = Kind::new(kind).unwrap();
         kind.backoff = Backoff::Fixed {
             base: Duration::ZERO,
             jitter: 0.0,
         };
+        let names = [kind.name.clone()];
         self.ask(self.site.engine().add_kinds(&[kind])).unwrap();
+        let route = Route::to(self.redis.url()).unwrap().name;
+        let routes = self.site.rowlock.routes();
+        self.ask(routes.declare_route(&route, &names, &[], true))
+            .unwrap();
     }
 
     pub fn stage(&self, kind: &str, jobs: usize) -> Vec<JobId> {
