@@ -109,30 +109,11 @@ pub async fn a_verdict_reads_its_own_rows_and_no_others(small: Small) {
         ("retry", false),
         ("fail", false),
     ] {
-        let rows = small.side.query(
-            "SELECT ctid, id, token FROM rowlock.job WHERE token IS NOT NULL ORDER BY id LIMIT 5",
-        );
-        let list = |at: usize| {
-            let rows = rows.as_ref().unwrap().iter();
-            let values: Vec<String> = rows.map(|row| row[at].clone().unwrap()).collect();
-            values.join("','")
-        };
-        let segment = match known {
-            true => small.side.value("SELECT last_value % 8 FROM rowlock.ring"),
-            false => "NULL".to_owned(),
-        };
+        let settling = settling(&small, verdict, known);
         // Counts are kept by session, and this one has read nothing yet.
         let fresh = small.own.session();
         fresh.execute("BEGIN").unwrap();
-        let settled = fresh.query(&format!(
-            "SELECT rowlock.settle(
-                array_fill({segment}::smallint, '{{5}}'), ARRAY['{}']::tid[], ARRAY['{}']::bigint[],
-                ARRAY['{}']::bigint[], array_fill('{verdict}'::text, '{{5}}'), array_fill(0::bigint, '{{5}}'),
-                array_fill(0::bigint, '{{5}}'), array_fill('{{}}'::text, '{{5}}'), 10)",
-            list(0),
-            list(1),
-            list(2)
-        ));
+        let settled = fresh.query(&settling);
         assert_eq!(settled.unwrap().len(), 5);
         let read = fresh.query(
             "SELECT c.relname, pg_stat_get_xact_tuples_returned(c.oid) FROM pg_class AS c
@@ -142,6 +123,85 @@ pub async fn a_verdict_reads_its_own_rows_and_no_others(small: Small) {
         fresh.execute("COMMIT").unwrap();
         assert_eq!(read.unwrap(), Rows::new(), "{verdict} of 5 jobs");
     }
+}
+
+/// Dead rows that an old snapshot keeps, and none that live: that is how a busy segment looks to an analysis
+/// between two batches.
+pub async fn a_segment_that_looks_empty_is_not_walked_for_each_verdict(small: Small) {
+    let world = small.world();
+    let site = small.open_with(&world.clock, 64 * 1024 * 1024);
+    let worker = site.join().await;
+    let pin = small.own.session();
+    pin.execute(SNAPSHOT).unwrap();
+    site.stage_many("mail", 1).await;
+    let segment = small.segment();
+    let copied = small.side.value(
+        "SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute
+         WHERE attrelid = 'rowlock.job'::regclass AND attnum > 1",
+    );
+    small
+        .side
+        .execute(&format!(
+            "INSERT INTO rowlock.job_{segment} SELECT -n, {copied} FROM rowlock.job, generate_series(1, 30000) AS n;
+             DELETE FROM rowlock.job_{segment}; ANALYZE rowlock.job_{segment}"
+        ))
+        .unwrap();
+    let index = small.number(&format!(
+        "SELECT pg_relation_size('rowlock.job_{segment}_ready') / 8192"
+    ));
+    site.stage_many("mail", 40).await;
+    assert_eq!(site.claim(&worker, &["mail"], 40).await.len(), 40);
+    for (verdict, known) in [
+        ("done", true),
+        ("done", false),
+        ("retry", false),
+        ("fail", false),
+    ] {
+        let fresh = small.own.session();
+        // The first call makes the plans, and reads the catalogue for it.
+        fresh.query(&settling(&small, verdict, known)).unwrap();
+        let settling = settling(&small, verdict, known);
+        let told = fresh.query(&format!("EXPLAIN (ANALYZE, BUFFERS) {settling}"));
+        let read = told.unwrap().iter().find_map(|line| pages(line[0].as_ref()?));
+        println!("{verdict} {known} {read:?} of {index}");
+        assert!(
+            read.unwrap() < index,
+            "{verdict} of 5 jobs: {read:?} pages, while all of the index has {index}"
+        );
+    }
+}
+
+/// What a plan's first line of buffers says.
+fn pages(line: &str) -> Option<usize> {
+    let (_, counts) = line.split_once("Buffers: shared ")?;
+    let count = |word: &str| word.split_once('=').map(|(_, n)| n.parse::<usize>().unwrap());
+    let read = counts.split(' ').take_while(|word| !word.starts_with("dirtied"));
+    Some(read.filter_map(count).sum())
+}
+
+/// A call that settles five claimed jobs, by their places or by their ids.
+fn settling(small: &Small, verdict: &str, known: bool) -> String {
+    let rows = small.side.query(
+        "SELECT ctid, id, token FROM rowlock.job WHERE token IS NOT NULL ORDER BY id LIMIT 5",
+    );
+    let rows = rows.unwrap();
+    let list = |at: usize| {
+        let values: Vec<String> = rows.iter().map(|row| row[at].clone().unwrap()).collect();
+        values.join("','")
+    };
+    let segment = match known {
+        true => small.segment(),
+        false => "NULL".to_owned(),
+    };
+    format!(
+        "SELECT rowlock.settle(
+            array_fill({segment}::smallint, '{{5}}'), ARRAY['{}']::tid[], ARRAY['{}']::bigint[],
+            ARRAY['{}']::bigint[], array_fill('{verdict}'::text, '{{5}}'), array_fill(0::bigint, '{{5}}'),
+            array_fill(0::bigint, '{{5}}'), array_fill('{{}}'::text, '{{5}}'), 10)",
+        list(0),
+        list(1),
+        list(2)
+    )
 }
 
 /// All of the ring, its indexes too.

@@ -68,7 +68,8 @@ cases! {
         a_lane_that_was_dropped_is_found_again;
     horizon:
         a_backlog_for_tomorrow_does_not_stop_the_ring,
-        a_verdict_reads_its_own_rows_and_no_others;
+        a_verdict_reads_its_own_rows_and_no_others,
+        a_segment_that_looks_empty_is_not_walked_for_each_verdict;
     copies:
         a_restored_dump_goes_on,
         a_copy_without_sequences_uses_no_id_twice;

@@ -56,6 +56,11 @@ impl Small {
         }
     }
 
+    /// The segment that jobs are written to now.
+    pub fn segment(&self) -> String {
+        self.side.value("SELECT last_value % 8 FROM rowlock.ring")
+    }
+
     /// How often the ring has gone on.
     pub fn generation(&self) -> u64 {
         let generation = self.side.value("SELECT last_value / 8 FROM rowlock.ring");

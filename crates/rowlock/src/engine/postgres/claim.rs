@@ -205,18 +205,24 @@ impl Postgres {
             if !job.suspect {
                 lanes.claimed(&job, one.ready_at, summary.now);
             }
-            let held = || Held {
-                worker: wanted.worker.clone(),
-                token: job.token,
-                segment: job.segment,
-                place: one.place,
-                kind: job.kind.clone(),
-                queue: job.queue.clone(),
-                since,
-            };
-            // What was sent may be settled by another process, and may be more than fits in here.
-            if wanted.route.is_none() {
-                self.holdings.add(job.id, held());
+            match (wanted.route.is_some(), job.segment.zip(one.place)) {
+                // It may be settled by another process.
+                (true, None) => {}
+                (true, Some((segment, place))) => {
+                    self.holdings.add_sent(job.id, job.token, segment, place);
+                }
+                (false, _) => {
+                    let held = Held {
+                        worker: wanted.worker.clone(),
+                        token: job.token,
+                        segment: job.segment,
+                        place: one.place,
+                        kind: job.kind.clone(),
+                        queue: job.queue.clone(),
+                        since,
+                    };
+                    self.holdings.add(job.id, held);
+                }
             }
             jobs.push((one.ready_at, job));
         }

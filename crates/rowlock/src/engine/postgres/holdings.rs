@@ -12,6 +12,8 @@ use crate::job::{JobId, Name, Token};
 
 /// A row that has been running for so long is taken out of the ring.
 const LONG: Duration = Duration::from_secs(10);
+/// So many places of sent jobs are remembered at most; the others are found by their ids.
+const MOST_SENT: usize = 100_000;
 /// A claim that was given up may commit until then: a statement's patience, and that for a lock.
 const LATEST: Duration = Duration::from_secs(20);
 
@@ -29,6 +31,8 @@ pub(super) struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     jobs: Mutex<HashMap<JobId, Held>>,
+    /// What routes have sent. Another process may settle it, so nothing but the way there hangs on this.
+    sent: Mutex<HashMap<JobId, (Token, i16, Place)>>,
     doubt: Mutex<HashMap<WorkerId, Elapsed>>,
 }
 
@@ -70,8 +74,23 @@ impl Holdings {
         lock(&self.jobs).insert(id, held);
     }
 
+    /// A job was claimed for a route.
+    pub(super) fn add_sent(&self, id: JobId, token: Token, segment: i16, place: Place) {
+        let mut sent = lock(&self.sent);
+        // Most of these were settled by others.
+        if sent.len() >= MOST_SENT {
+            sent.clear();
+        }
+        sent.insert(id, (token, segment, place));
+    }
+
     /// Where a claimed job was last seen.
     pub(super) fn place(&self, id: JobId, token: Token) -> Option<(i16, Place)> {
+        if let Some((of, segment, place)) = lock(&self.sent).get(&id)
+            && *of == token
+        {
+            return Some((*segment, *place));
+        }
         let jobs = lock(&self.jobs);
         let held = jobs.get(&id).filter(|held| held.token == token)?;
         held.segment.zip(held.place)
@@ -79,6 +98,12 @@ impl Holdings {
 
     /// A verdict was answered, whichever way.
     pub(super) fn settled(&self, id: JobId, token: Token) {
+        let mut sent = lock(&self.sent);
+        if sent.get(&id).is_some_and(|(of, ..)| *of == token) {
+            sent.remove(&id);
+            return;
+        }
+        drop(sent);
         let mut jobs = lock(&self.jobs);
         if jobs.get(&id).is_some_and(|held| held.token == token) {
             jobs.remove(&id);

@@ -79,6 +79,7 @@ const FUNCTIONS: &[Sql] = &[
     sql!("claim_suspect"),
     sql!("bring_back"),
     sql!("settle_done"),
+    sql!("whereabouts"),
     sql!("settle_finish"),
     sql!("settle_again"),
     sql!("settle"),

@@ -11,6 +11,7 @@ SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
     every record;
+    found record;
     live record;
     accepted bigint[] := '{}';
     more bigint[];
@@ -33,17 +34,15 @@ BEGIN
     -- A row that is being set aside while we look is there again at the next look.
     FOR look IN 1..3 LOOP
         EXIT WHEN cardinality(accepted) >= cardinality(ids);
-        -- In one order, so that two of these don't wait for each other.
-        PERFORM 1 FROM rowlock.job WHERE job.id = ANY (ids) AND job.token = ANY (tokens) ORDER BY job.id FOR UPDATE;
+        SELECT * INTO found FROM rowlock.whereabouts(ids, tokens);
         SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.cancels) AS cancels,
                array_agg(v.verdict) AS verdicts, array_agg(now - v.ago * interval '1 ms') AS began,
                array_agg(v.wait) AS waits, array_agg(v.error::jsonb) AS errors
         INTO live
-        FROM (SELECT v.*, job.cancel_requested AS cancels
-              FROM unnest(ids, tokens, verdicts, began_ago_ms, wait_ms, errors_added)
-                  AS v (id, token, verdict, ago, wait, error)
-              JOIN rowlock.job ON job.id = v.id AND job.token = v.token
-              WHERE job.id = ANY (ids) AND v.id <> ALL (accepted)) AS v;
+        FROM unnest(found.places, found.cancels, ids, tokens, verdicts, began_ago_ms, wait_ms, errors_added)
+            AS v (place, cancels, id, token, verdict, ago, wait, error)
+        WHERE v.place IS NOT NULL;
+        CONTINUE WHEN live.ids IS NULL AND look = 1;
         EXIT WHEN live.ids IS NULL;
         SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.began) AS began,
                -- What somebody wants cancelled gets no other attempt.

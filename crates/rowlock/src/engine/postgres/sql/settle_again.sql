@@ -13,14 +13,17 @@ RETURNS SETOF bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
+    found record;
     back record;
 BEGIN
+    SELECT * INTO found FROM rowlock.whereabouts(ids, tokens);
     EXECUTE format($move$
         WITH gone AS (
             DELETE FROM rowlock.job AS job
-            USING unnest($1, $2, $3, $4, $5, $6) AS next (id, token, wait_ms, given_back, suspect, error)
-            -- The list itself bounds the index scans, whatever the planner thinks of the sizes.
-            WHERE job.id = ANY ($1) AND job.id = next.id AND job.token = next.token AND NOT job.cancel_requested
+            USING unnest($9, $10, $1, $2, $3, $4, $5, $6)
+                AS next (segment, place, id, token, wait_ms, given_back, suspect, error)
+            WHERE job.ctid = next.place AND job.tableoid = next.segment AND job.id + 0 = next.id
+              AND job.token = next.token AND NOT job.cancel_requested
             RETURNING job.*, coalesce($8 + next.wait_ms * interval '1 ms', job.scheduled_at) AS due,
                 next.given_back, coalesce(next.suspect, job.suspect) AS marked, next.error
         ), back AS (
@@ -38,7 +41,8 @@ BEGIN
                array_agg(DISTINCT ROW(queue, kind, priority)::rowlock.lane) AS lanes
         FROM back
         $move$, (SELECT last_value % 8 FROM rowlock.ring))
-    INTO back USING ids, tokens, wait_ms, given_back, suspects, errors_added, errors_kept, now;
+    INTO back USING ids, tokens, wait_ms, given_back, suspects, errors_added, errors_kept, now,
+        found.segments, found.places;
     PERFORM rowlock.arrived(back.lanes, back.earliest, now);
     RETURN QUERY SELECT unnest(back.ids);
 END $$

@@ -16,13 +16,17 @@ RETURNS SETOF bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
+DECLARE
+    found record;
 BEGIN
+    SELECT * INTO found FROM rowlock.whereabouts(ids, tokens);
     RETURN QUERY
     WITH gone AS (
         DELETE FROM rowlock.job AS job
-        USING unnest(ids, tokens, states, began, errors_added) AS done (id, token, state, began, error)
-        -- The list itself bounds the index scans, whatever the planner thinks of the sizes.
-        WHERE job.id = ANY (ids) AND job.id = done.id AND job.token IS NOT DISTINCT FROM done.token
+        USING unnest(found.segments, found.places, ids, tokens, states, began, errors_added)
+            AS done (segment, place, id, token, state, began, error)
+        WHERE job.ctid = done.place AND job.tableoid = done.segment AND job.id + 0 = done.id
+          AND job.token IS NOT DISTINCT FROM done.token
         RETURNING job.*, coalesce(done.began, job.started_at) AS began, done.state, done.error
     ), ended AS (
         SELECT gone.*, rowlock.expiry(now, keep.ms) AS expires_on
