@@ -25,7 +25,7 @@ impl Ahead {
     pub fn new(concurrency: usize) -> Self {
         Self {
             concurrency,
-            most: 2_000,
+            most: 4_000,
             finished: VecDeque::new(),
         }
     }
@@ -71,7 +71,7 @@ mod tests {
         ahead.finished(now, 1000);
         assert_eq!(ahead.allowed(now), 208);
         ahead.finished(now, 1_000_000);
-        assert_eq!(ahead.allowed(now), 2_008);
+        assert_eq!(ahead.allowed(now), 4_008);
         assert_eq!(ahead.allowed(now + Duration::from_millis(1001)), 8);
     }
 }

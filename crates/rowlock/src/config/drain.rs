@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::drain::{Route, SidekiqJob};
+use crate::engine::DIRECT;
 use crate::error::{Error, Result};
 use crate::job::Name;
-
-/// What the tables call the way without a drain.
-const DIRECT: &str = "direct";
 
 /// `[[drain]]`
 #[derive(Clone, Deserialize)]

@@ -177,10 +177,5 @@ impl Line {
 }
 
 fn verdict(job: &SentJob, verdict: Verdict) -> Settlement {
-    Settlement {
-        id: job.id,
-        token: job.token,
-        verdict,
-        started_at: None,
-    }
+    Settlement::unbegun(job.id, job.token, verdict)
 }

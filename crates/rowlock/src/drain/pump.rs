@@ -189,10 +189,5 @@ impl Line {
 }
 
 pub(super) fn verdict(job: &ClaimedJob, verdict: Verdict) -> Settlement {
-    Settlement {
-        id: job.id,
-        token: job.token,
-        verdict,
-        started_at: None,
-    }
+    Settlement::unbegun(job.id, job.token, verdict)
 }

@@ -2,7 +2,8 @@
 //!
 //! [`Engine`] is the journey of a job, and [`Dispatch`] the part of it that a worker sees. [`Operate`]
 //! is what people look at and change, [`Schedule`] is what they declare and stop, [`Lead`] and
-//! [`Source`] are what a leader turns into jobs, [`Routes`] is what a drain asks. Every engine passes the same cases (tests/conformance); what one can't do it says in [`Capabilities`].
+//! [`Source`] are what a leader turns into jobs, [`Routes`] is what a drain asks. Every engine passes the
+//! same cases (tests/conformance); what one can't do it says in [`Capabilities`].
 //! In: the domain's types. Out: the domain's types and errors; no driver's type leaves this folder.
 
 mod dispatch;
@@ -22,6 +23,7 @@ pub use dispatch::Dispatch;
 pub use fact::{Fact, Integrity};
 pub use filter::Filter;
 pub use health::{Blocker, Health, Holder};
+pub(crate) use routes::DIRECT;
 pub use routes::{Recalled, RouteRow, Routes, SentJob};
 pub use schedule::*;
 pub use stats::{Counts, QueueRow, Stats, WorkerRow};

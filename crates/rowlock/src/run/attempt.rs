@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
 
+use super::local::Taken;
 use super::{Context, Handler, task};
 use crate::claim::{ClaimedJob, WorkerId};
 use crate::clock::Clock;
@@ -42,41 +42,34 @@ pub(super) struct Ended {
 /// What counts when a transaction with the completion was not committed after all.
 const NOT_COMMITTED: &str = "the transaction of complete_in was not committed";
 
-pub(super) struct Attempt {
-    pub(super) job: Arc<ClaimedJob>,
-    pub(super) handler: Arc<dyn Handler>,
-    pub(super) worker: WorkerId,
-    pub(super) engine: Arc<dyn Dispatch>,
-    pub(super) clock: Clock,
-    pub(super) orders: oneshot::Receiver<Order>,
-    pub(super) ended: mpsc::UnboundedSender<Ended>,
-    pub(super) ran: Option<Ran>,
+pub(super) struct Attempt<'a> {
+    pub(super) taken: Taken,
+    pub(super) handler: &'a dyn Handler,
+    pub(super) engine: &'a dyn Dispatch,
+    pub(super) clock: &'a Clock,
+    pub(super) ran: Option<&'a Ran>,
+    /// Whether jobs come by a route.
+    pub(super) drained: bool,
 }
 
-impl Attempt {
-    pub(super) async fn run(self) {
-        let Self {
+impl Attempt<'_> {
+    pub(super) async fn run(self) -> Ended {
+        let Taken {
             job,
-            handler,
             worker,
-            engine,
-            clock,
             mut orders,
-            ended,
-            ran,
-        } = self;
+        } = self.taken;
         let completed = Arc::new(AtomicBool::new(false));
         let verdict = {
-            let drained = engine.capabilities().drained;
             let cx = || {
                 Context::new(
                     Arc::clone(&job),
-                    clock.clone(),
+                    self.clock.clone(),
                     Arc::clone(&completed),
-                    drained,
+                    self.drained,
                 )
             };
-            let attempt = attempt(&job, &*handler, &worker, &*engine, ran.as_ref(), cx);
+            let attempt = attempt(&job, self.handler, &worker, self.engine, self.ran, cx);
             tokio::select! {
                 biased;
                 (verdict, started_at) = attempt => verdict.map(|verdict| (verdict, started_at)),
@@ -97,13 +90,22 @@ impl Attempt {
         let completed = completed.load(Ordering::Relaxed);
         let by_itself = completed && settlement.as_ref().is_some_and(is_not_committed);
         event::ended(&job, settlement.as_ref(), by_itself);
-        // Without a listener the worker is gone, and its lease will tell the others.
-        let _ = ended.send(Ended {
+        Ended {
             job,
             settlement,
             completed,
             by_itself,
-        });
+        }
+    }
+}
+
+/// The end of a job that nobody has begun.
+pub(super) fn release(job: Arc<ClaimedJob>) -> Ended {
+    Ended {
+        settlement: Some(Settlement::unbegun(job.id, job.token, Verdict::Release)),
+        job,
+        completed: false,
+        by_itself: false,
     }
 }
 

@@ -1,20 +1,38 @@
-//! The jobs of this process: claimed and ready, or running.
+//! The jobs of this process: claimed and ready, or running. The shift fills it, its slots take from it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::attempt::{Ended, Order};
-use crate::claim::ClaimedJob;
+use crate::claim::{ClaimedJob, WorkerId};
 use crate::job::{JobId, Name, Token};
 
 /// Ready jobs best first, running jobs by id, and how many of each queue.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Local {
+    state: Mutex<State>,
+    /// Wakes slots that found nothing.
+    work: Notify,
+    /// How many jobs of a queue may run at once.
+    limits: BTreeMap<Name, usize>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Who claims at present.
+    worker: Arc<WorkerId>,
     ready: BTreeMap<Place, Arc<ClaimedJob>>,
     running: HashMap<JobId, Running>,
+    /// Jobs that have ended and weren't reported to the shift yet.
+    ending: usize,
     settling: usize,
+    /// Slots that wait for a job, and all of them.
+    idle: usize,
+    slots: usize,
+    /// No further job starts.
+    closed: bool,
     /// Of these, the ones that their handlers completed in a transaction of their own.
     completed: HashSet<(JobId, Token)>,
 }
@@ -28,144 +46,255 @@ struct Running {
     orders: Option<oneshot::Sender<Order>>,
 }
 
+/// What a slot takes: a job, under whose claim, and what may end it from outside.
+pub(super) struct Taken {
+    pub(super) job: Arc<ClaimedJob>,
+    pub(super) worker: Arc<WorkerId>,
+    pub(super) orders: oneshot::Receiver<Order>,
+}
+
 fn place(job: &ClaimedJob) -> Place {
     (std::cmp::Reverse(job.priority), job.scheduled_at, job.id)
 }
 
 impl Local {
-    pub(super) fn add(&mut self, jobs: Vec<ClaimedJob>) {
-        for job in jobs {
-            self.ready.insert(place(&job), Arc::new(job));
+    pub(super) fn new(worker: WorkerId, limits: BTreeMap<Name, usize>) -> Self {
+        let state = State {
+            worker: Arc::new(worker),
+            ready: BTreeMap::new(),
+            running: HashMap::new(),
+            ending: 0,
+            settling: 0,
+            idle: 0,
+            slots: 0,
+            closed: false,
+            completed: HashSet::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+            work: Notify::new(),
+            limits,
         }
     }
 
-    /// The best ready job of a queue that has a free slot.
-    pub(super) fn next(&mut self, limits: &BTreeMap<Name, usize>) -> Option<Arc<ClaimedJob>> {
-        let place = self
-            .ready
-            .iter()
-            .find(|(_, job)| {
-                limits
-                    .get(&job.queue)
-                    .is_none_or(|limit| self.running_of(&job.queue) < *limit)
-            })
-            .map(|(place, _)| *place)?;
-        self.ready.remove(&place)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn started(&mut self, job: Arc<ClaimedJob>, orders: oneshot::Sender<Order>) {
-        let orders = Some(orders);
-        self.running.insert(job.id, Running { job, orders });
+    /// Jobs that were claimed.
+    pub(super) fn add(&self, jobs: Vec<ClaimedJob>) {
+        let mut state = self.state();
+        let wanted = jobs.len().min(state.idle);
+        for job in jobs {
+            state.ready.insert(place(&job), Arc::new(job));
+        }
+        drop(state);
+        for _ in 0..wanted {
+            self.work.notify_one();
+        }
     }
 
-    /// A running job has ended; its verdict, if it has one, is on its way.
-    pub(super) fn ended(&mut self, ended: &Ended) {
-        let job = &ended.job;
+    /// Whether another slot would have something to do; it counts as begun.
+    pub(super) fn wants_slot(&self, most: usize) -> bool {
+        let mut state = self.state();
+        let wanted = state.slots < most && state.ready.len() > state.idle;
+        state.slots += usize::from(wanted);
+        wanted
+    }
+
+    /// The next job that may run, as soon as there is one; nothing once this is closed.
+    pub(super) async fn take(&self) -> Option<Taken> {
+        loop {
+            let mut work = std::pin::pin!(self.work.notified());
+            {
+                let mut state = self.state();
+                if let Some(taken) = state.take(&self.limits) {
+                    return Some(taken);
+                }
+                if state.closed {
+                    return None;
+                }
+                // Whatever comes from here on wakes us.
+                work.as_mut().enable();
+                state.idle += 1;
+            }
+            work.await;
+            self.state().idle -= 1;
+        }
+    }
+
+    /// A running job has ended; the shift is about to hear of it.
+    pub(super) fn ended(&self, job: &ClaimedJob) {
+        let mut state = self.state();
         // The same job may run again under another claim by the time its dropped attempt reports.
         let is_current = |running: &Running| running.job.token == job.token;
-        if self.running.get(&job.id).is_some_and(is_current) {
-            self.running.remove(&job.id);
+        if state.running.get(&job.id).is_some_and(is_current) {
+            state.running.remove(&job.id);
         }
-        self.settling += usize::from(ended.settlement.is_some());
+        state.ending += 1;
+    }
+
+    /// The shift has heard of an end; its verdict, if it has one, is on its way.
+    pub(super) fn reported(&self, ended: &Ended) {
+        let mut state = self.state();
+        let job = &ended.job;
+        state.ending -= 1;
+        state.settling += usize::from(ended.settlement.is_some());
         if ended.completed && ended.settlement.is_some() {
-            self.completed.insert((job.id, job.token));
+            state.completed.insert((job.id, job.token));
         }
     }
 
     /// Whether a job whose verdict was answered had been completed by its handler.
-    pub(super) fn completed(&mut self, id: JobId, token: Token) -> bool {
-        self.completed.remove(&(id, token))
+    pub(super) fn completed(&self, id: JobId, token: Token) -> bool {
+        self.state().completed.remove(&(id, token))
     }
 
     /// A claimed job is settled without having been ready.
-    pub(super) fn refused(&mut self) {
-        self.settling += 1;
+    pub(super) fn refused(&self) {
+        self.state().settling += 1;
     }
 
     /// A verdict was answered.
-    pub(super) fn settled(&mut self, jobs: usize) {
-        self.settling = self.settling.saturating_sub(jobs);
+    pub(super) fn settled(&self, jobs: usize) {
+        let mut state = self.state();
+        state.settling = state.settling.saturating_sub(jobs);
     }
 
     /// Takes jobs out that haven't started; their verdict is on its way.
-    pub(super) fn take_ready(&mut self, ids: &[JobId]) -> Vec<Arc<ClaimedJob>> {
-        let places: Vec<Place> = self
-            .ready
-            .keys()
-            .filter(|(_, _, id)| ids.contains(id))
-            .copied()
-            .collect();
-        let taken: Vec<_> = places
-            .iter()
-            .filter_map(|place| self.ready.remove(place))
-            .collect();
-        self.settling += taken.len();
+    pub(super) fn take_ready(&self, ids: &[JobId]) -> Vec<Arc<ClaimedJob>> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let mut state = self.state();
+        let named = state.ready.keys().filter(|(_, _, id)| ids.contains(id));
+        let places: Vec<Place> = named.copied().collect();
+        let taken = places.iter().filter_map(|place| state.ready.remove(place));
+        let taken: Vec<_> = taken.collect();
+        state.settling += taken.len();
         taken
     }
 
-    pub(super) fn take_all_ready(&mut self) -> Vec<Arc<ClaimedJob>> {
-        let taken: Vec<_> = std::mem::take(&mut self.ready).into_values().collect();
-        self.settling += taken.len();
+    pub(super) fn take_all_ready(&self) -> Vec<Arc<ClaimedJob>> {
+        let mut state = self.state();
+        let taken: Vec<_> = std::mem::take(&mut state.ready).into_values().collect();
+        state.settling += taken.len();
         taken
     }
 
     /// Ends a running job from outside.
-    pub(super) fn order(&mut self, id: JobId, order: Order) {
+    pub(super) fn order(&self, id: JobId, order: Order) {
+        self.state().order(id, order);
+    }
+
+    pub(super) fn order_all(&self, order: Order) {
+        self.state().order_all(order);
+    }
+
+    /// The lease is lost: ready jobs and verdicts on their way are nobody's any more.
+    pub(super) fn forget(&self) {
+        let mut state = self.state();
+        state.order_all(Order::Drop);
+        state.ready.clear();
+        state.running.clear();
+        state.settling = 0;
+        state.completed.clear();
+    }
+
+    /// Somebody else claims from now on.
+    pub(super) fn begin_as(&self, worker: &WorkerId) {
+        self.state().worker = Arc::new(worker.clone());
+    }
+
+    /// No further job starts: slots end.
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.work.notify_waiters();
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.state().running.len()
+    }
+
+    /// Running, or ended without the shift's having heard of it.
+    pub(super) fn unfinished(&self) -> usize {
+        let state = self.state();
+        state.running.len() + state.ending
+    }
+
+    pub(super) fn ready(&self) -> usize {
+        self.state().ready.len()
+    }
+
+    /// Verdicts on their way.
+    pub(super) fn settling(&self) -> usize {
+        let state = self.state();
+        state.ending + state.settling
+    }
+
+    /// Everything that isn't settled.
+    pub(super) fn held(&self) -> usize {
+        let state = self.state();
+        state.ready.len() + state.running.len() + state.ending + state.settling
+    }
+
+    pub(super) fn has_suspect(&self) -> bool {
+        let state = self.state();
+        state.ready.values().any(|job| job.suspect)
+            || state.running.values().any(|running| running.job.suspect)
+    }
+
+    /// How many jobs of a queue are here.
+    pub(super) fn here_of(&self, queue: &Name) -> usize {
+        let state = self.state();
+        let ready = state.ready.values().filter(|job| job.queue == *queue);
+        ready.count() + state.running_of(queue)
+    }
+}
+
+impl State {
+    /// The best ready job of a queue that has room.
+    fn take(&mut self, limits: &BTreeMap<Name, usize>) -> Option<Taken> {
+        let job = match limits.is_empty() {
+            true => self.ready.pop_first()?.1,
+            false => {
+                let may_run = |(_, job): &(&Place, &Arc<ClaimedJob>)| {
+                    let limit = limits.get(&job.queue);
+                    limit.is_none_or(|limit| self.running_of(&job.queue) < *limit)
+                };
+                let place = *self.ready.iter().find(may_run)?.0;
+                self.ready.remove(&place)?
+            }
+        };
+        let (orders, inbox) = oneshot::channel();
+        let running = Running {
+            job: Arc::clone(&job),
+            orders: Some(orders),
+        };
+        self.running.insert(job.id, running);
+        Some(Taken {
+            job,
+            worker: Arc::clone(&self.worker),
+            orders: inbox,
+        })
+    }
+
+    fn order(&mut self, id: JobId, order: Order) {
         if let Some(orders) = self.running.get_mut(&id).and_then(|job| job.orders.take()) {
             // It may have ended by itself in this moment.
             let _ = orders.send(order);
         }
     }
 
-    pub(super) fn order_all(&mut self, order: Order) {
+    fn order_all(&mut self, order: Order) {
         let ids: Vec<JobId> = self.running.keys().copied().collect();
         for id in ids {
             self.order(id, order);
         }
     }
 
-    /// The lease is lost: ready jobs and verdicts on their way are nobody's any more.
-    pub(super) fn forget(&mut self) {
-        self.order_all(Order::Drop);
-        self.ready.clear();
-        self.running.clear();
-        self.settling = 0;
-        self.completed.clear();
-    }
-
-    pub(super) fn running(&self) -> usize {
-        self.running.len()
-    }
-
-    pub(super) fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// Verdicts on their way.
-    pub(super) fn settling(&self) -> usize {
-        self.settling
-    }
-
-    /// Everything that isn't settled.
-    pub(super) fn held(&self) -> usize {
-        self.ready.len() + self.running.len() + self.settling
-    }
-
-    pub(super) fn has_suspect(&self) -> bool {
-        self.ready.values().any(|job| job.suspect)
-            || self.running.values().any(|running| running.job.suspect)
-    }
-
     fn running_of(&self, queue: &Name) -> usize {
-        self.running
-            .values()
-            .filter(|running| running.job.queue == *queue)
-            .count()
-    }
-
-    /// How many jobs of a queue are here.
-    pub(super) fn here_of(&self, queue: &Name) -> usize {
-        let ready = self.ready.values().filter(|job| job.queue == *queue);
-        ready.count() + self.running_of(queue)
+        let of_queue = |running: &&Running| running.job.queue == *queue;
+        self.running.values().filter(of_queue).count()
     }
 }

@@ -23,6 +23,7 @@ mod process;
 mod pulse;
 mod runner;
 pub(crate) mod shift;
+mod slot;
 mod stop;
 #[cfg(feature = "http")]
 mod target;

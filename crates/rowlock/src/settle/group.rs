@@ -15,7 +15,7 @@ use crate::job::{JobId, Token};
 use crate::run::task::Tasks;
 
 /// The most verdicts in one transaction.
-const MOST: usize = 500;
+const MOST: usize = 1_000;
 /// A group of this size is worth a transaction of its own.
 const WORTH_IT: usize = 100;
 /// How long a smaller one waits for others, while jobs are still running.

@@ -99,6 +99,18 @@ pub struct Settlement {
     pub started_at: Option<Timestamp>,
 }
 
+impl Settlement {
+    /// On a job that no handler has begun.
+    pub(crate) fn unbegun(id: JobId, token: Token, verdict: Verdict) -> Self {
+        Self {
+            id,
+            token,
+            verdict,
+            started_at: None,
+        }
+    }
+}
+
 /// Whether a settlement took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {

@@ -32,6 +32,27 @@ pub fn a_restart_without_a_memory_loses_no_job(stand: &Stand) {
     });
 }
 
+/// As from a copy: what is done is there again, and what was sent since is not.
+pub fn a_redis_that_comes_back_with_an_older_memory_loses_no_job(stand: &Stand) {
+    let drain = stand.drain(LEASE_MS, "quick");
+    stand.stage("quick", 300);
+    stand.until_filled(|fill| fill.ready == 300);
+    stand.redis.command(&["SAVE"]);
+    let worker = stand.worker(LEASE_MS, 4, "quick");
+    stand.until(|counts| counts.completed == 300);
+    dismiss(worker);
+    stand.stage("quick", 300);
+    stand.until_filled(|fill| fill.ready == 300 && fill.reports == 0);
+    stand.redis.kill();
+    stand.redis.restart();
+    let worker = stand.worker(LEASE_MS, 4, "quick");
+    stand.until(|counts| counts.completed == 600);
+    stand.until_filled(|fill| (fill.ready, fill.taken, fill.reports) == (0, 0, 0));
+    dismiss(worker);
+    dismiss(drain);
+    stand.judge();
+}
+
 pub fn a_full_redis_is_waited_for(stand: &Stand) {
     let full = stand.redis.command(&["INFO", "memory"]);
     let used = full

@@ -37,6 +37,7 @@ faults! {
     losses:
         a_flush_with_ten_thousand_jobs_in_redis_loses_none,
         a_restart_without_a_memory_loses_no_job,
+        a_redis_that_comes_back_with_an_older_memory_loses_no_job,
         a_full_redis_is_waited_for,
         an_evicting_redis_loses_no_job,
         what_is_staged_while_redis_is_away_is_sent_after;

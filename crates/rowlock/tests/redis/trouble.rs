@@ -72,8 +72,12 @@ pub async fn missing_rights_are_named(stand: Stand) {
         .server
         .command(&[&["ACL", "SETUSER", "weak"], &rights[..]].concat());
     assert!(!sink(&url).open(STORE).await.unwrap());
-    let mut wakeups = redis(&url).wakeups();
-    wakeups.mark();
+    let worker = redis(&url);
+    let mut wakeups = worker.wakeups();
+    // It rings once when it begins to listen, and then for what is pushed.
+    wakeups.next().await;
+    stand.push(&stand.jobs("mail", 1)).await;
+    wakeups.next().await;
 }
 
 pub async fn a_cluster_without_its_slots_is_waited_for(_: Stand) {

@@ -114,7 +114,7 @@ impl Shift {
         Ok(Claim {
             worker: self.worker.clone(),
             token: Token::random()?,
-            kinds: self.handlers.keys().cloned().collect(),
+            kinds: self.bench.handlers.keys().cloned().collect(),
             queues: self.options.queues.clone(),
             order: self.options.queue_order.clone(),
             limit,

@@ -27,7 +27,7 @@ impl Shift {
         let given_up = clock.sleep(self.options.grace + LAST_HANDLERS);
         tokio::pin!(given_up);
         let mut patient = true;
-        while self.local.running() > 0 {
+        while self.local.unfinished() > 0 {
             tokio::select! {
                 biased;
                 Some(ended) = endings.recv() => self.end(settling, ended),
@@ -55,12 +55,13 @@ impl Shift {
                 }
             }
         }
-        self.attempts.join().await;
+        self.local.close();
+        self.slots.join().await;
     }
 
     pub(super) async fn close_handlers(&self) {
         let closed = async {
-            for handler in self.handlers.values() {
+            for handler in self.bench.handlers.values() {
                 handler.close().await;
             }
         };

@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use self::derived::Derived;
-use super::attempt::{Attempt, Ended, Order};
+use super::attempt::{Ended, Order};
 use super::fetch::{Claiming, Look, answer, wait};
 use super::heartbeat::{Beat, Beating};
 use super::held::Held;
 use super::local::Local;
+use super::slot::Bench;
 use super::task::Tasks;
 use super::{From, Handler, Options, Stop, Tally};
 use crate::claim::{Ahead, ClaimedJob, WorkerId};
@@ -31,6 +32,10 @@ use crate::verify::Asked;
 
 /// How often to ask for a suspect, at the most.
 const SUSPECT_PAUSE: Duration = Duration::from_millis(20);
+/// A claim of so many jobs is a large one.
+const LARGE: usize = 1_000;
+/// As many ends are looked at in one go.
+const AT_ONCE: usize = 500;
 /// How long the last verdicts of a stopping worker may take to be written.
 const LAST_ACKS: Duration = Duration::from_secs(5);
 /// How long handlers may take to end what dropped attempts have left behind.
@@ -41,16 +46,15 @@ pub(super) struct Shift {
     /// None when something else looks after the store.
     store: Option<Rowlock>,
     clock: Clock,
-    handlers: BTreeMap<Name, Arc<dyn Handler>>,
     options: Options,
     worker: WorkerId,
     held: Arc<Held>,
     beating: Option<Beating>,
     beats: mpsc::UnboundedReceiver<Beat>,
-    local: Local,
+    local: Arc<Local>,
     ahead: Ahead,
-    attempts: Tasks,
-    ended: mpsc::UnboundedSender<Ended>,
+    bench: Arc<Bench>,
+    slots: Tasks,
     suspect_asked: Option<Elapsed>,
     /// When the last heartbeat was answered.
     beaten: Elapsed,
@@ -65,10 +69,18 @@ impl Shift {
         pairs: &[Pair],
         options: Options,
     ) -> Result<Self> {
-        let (ended, _) = mpsc::unbounded_channel();
         let (_, beats) = mpsc::unbounded_channel();
         let worker = WorkerId::random(&host())?;
+        let limits = options.queue_concurrency.clone();
+        let local = Arc::new(Local::new(worker.clone(), limits));
         let mut shift = Self {
+            bench: Arc::new(Bench {
+                local: Arc::clone(&local),
+                handlers,
+                engine: from.dispatch(),
+                clock: from.clock().clone(),
+                ran: options.ran.clone(),
+            }),
             ahead: Ahead::new(options.concurrency),
             derived: match &from {
                 From::Store(rowlock) => Derived::new(rowlock, pairs, &worker, options.lease)?,
@@ -78,14 +90,12 @@ impl Shift {
             engine: from.dispatch(),
             clock: from.clock().clone(),
             store: from.store(),
-            handlers,
             options,
             held: Arc::default(),
             beating: None,
             beats,
-            local: Local::default(),
-            attempts: Tasks::default(),
-            ended,
+            local,
+            slots: Tasks::default(),
             suspect_asked: None,
             beaten: Elapsed::ZERO,
             tally: Tally::default(),
@@ -115,7 +125,6 @@ impl Shift {
         let (settling, mut settled) =
             Group::start(&mut side, Arc::clone(&self.engine), self.clock.clone());
         let (ended, mut endings) = mpsc::unbounded_channel();
-        self.ended = ended;
         let upkeep = upkeep(self.store.clone(), self.clock.clone(), self.options.lease);
         let mut scheduler = self.derived.scheduler.take();
         let once = self.options.once;
@@ -126,7 +135,7 @@ impl Shift {
             }
         }
         let worked = tokio::select! {
-            worked = self.serve(&settling, &mut settled, &mut endings, &mut stop) => worked,
+            worked = self.serve(&settling, &mut settled, (&ended, &mut endings), &mut stop) => worked,
             () = upkeep => Ok(()),
             () = lead(scheduler.as_mut(), once) => Ok(()),
         };
@@ -159,7 +168,10 @@ impl Shift {
         &mut self,
         settling: &Group,
         settled: &mut mpsc::UnboundedReceiver<Vec<(JobId, Token, Settled)>>,
-        endings: &mut mpsc::UnboundedReceiver<Ended>,
+        (ended, endings): (
+            &mpsc::UnboundedSender<Ended>,
+            &mut mpsc::UnboundedReceiver<Ended>,
+        ),
         stop: &mut Stop,
     ) -> Result<()> {
         let mut wakeups = self.engine.wakeups();
@@ -169,8 +181,12 @@ impl Shift {
         let mut claiming: Option<Claiming> = None;
         // Something has come up that a claim under way may not have seen.
         let mut meanwhile = false;
+        let mut reported = Vec::new();
         loop {
-            self.start_ready();
+            while self.local.wants_slot(self.options.concurrency) {
+                let bench = Arc::clone(&self.bench);
+                self.slots.start("rowlock-slot", bench.serve(ended.clone()));
+            }
             settling.expect(self.local.running());
             if claiming.is_none() && self.should_claim(look) {
                 wakeups.mark();
@@ -194,14 +210,13 @@ impl Shift {
                         return Ok(());
                     }
                 }
-                Some(ended) = endings.recv() => {
-                    let mut next = Some(ended);
-                    while let Some(ended) = next {
+                some = endings.recv_many(&mut reported, AT_ONCE) => {
+                    self.ahead.finished(self.clock.elapsed(), some);
+                    for ended in reported.drain(..) {
                         if self.makes_room(&ended.job) {
                             (look, meanwhile) = (Look::Now, true);
                         }
                         self.end(settling, ended);
-                        next = endings.try_recv().ok();
                     }
                 }
                 Some(answers) = settled.recv() => {
@@ -226,9 +241,11 @@ impl Shift {
         let room = self.room();
         match look {
             Look::Now => room > 0,
-            // A few large claims are cheaper than many small ones.
+            // A few large claims are cheaper than many small ones; but one that is asked for early is
+            // there before the last jobs have run.
             Look::WithRoom => {
-                let enough = self.ahead.allowed(self.clock.elapsed()).div_ceil(2);
+                let half = self.ahead.allowed(self.clock.elapsed()).div_ceil(2);
+                let enough = half.min(LARGE);
                 let dry = self.local.ready() == 0 && self.local.settling() == 0;
                 room >= enough || (room > 0 && dry)
             }
@@ -241,40 +258,6 @@ impl Shift {
         allowed.saturating_sub(self.local.held())
     }
 
-    fn start_ready(&mut self) {
-        self.attempts.tidy();
-        while self.local.running() < self.options.concurrency {
-            let Some(job) = self.local.next(&self.options.queue_concurrency) else {
-                return;
-            };
-            let Some(handler) = self.handlers.get(&job.kind).cloned() else {
-                tracing::error!(job = %job.id, kind = %job.kind, "claimed a kind without a handler");
-                let back = settlement(&job, Verdict::Release);
-                // The receiver lives as long as this shift.
-                let _ = self.ended.send(Ended {
-                    job,
-                    settlement: Some(back),
-                    completed: false,
-                    by_itself: false,
-                });
-                continue;
-            };
-            let (orders, inbox) = oneshot::channel();
-            let attempt = Attempt {
-                job: Arc::clone(&job),
-                handler,
-                worker: self.worker.clone(),
-                engine: Arc::clone(&self.engine),
-                clock: self.clock.clone(),
-                orders: inbox,
-                ended: self.ended.clone(),
-                ran: self.options.ran.clone(),
-            };
-            self.local.started(job, orders);
-            self.attempts.start("rowlock-attempt", attempt.run());
-        }
-    }
-
     /// Whether the end of a job allows a claim that wasn't allowed before: its queue was perhaps at
     /// its limit, and another suspect may run.
     fn makes_room(&self, job: &ClaimedJob) -> bool {
@@ -282,9 +265,8 @@ impl Shift {
     }
 
     fn end(&mut self, settling: &Group, ended: Ended) {
-        self.local.ended(&ended);
+        self.local.reported(&ended);
         self.derived.ended(&ended);
-        self.ahead.finished(self.clock.elapsed(), 1);
         if let Some(ran) = &self.options.ran {
             let asked = ended.settlement.as_ref().map(|settlement| Asked {
                 ending: (&settlement.verdict).into(),
@@ -372,6 +354,7 @@ impl Shift {
         self.held.clear();
         self.beating = None;
         self.worker = WorkerId::random(&host())?;
+        self.local.begin_as(&self.worker);
         while let Err(why) = self.join().await {
             if matches!(why, Error::Schema(_) | Error::Bug(_) | Error::Invalid(_)) {
                 return Err(why);
@@ -412,12 +395,7 @@ async fn leave(scheduler: Option<Scheduler>, clock: Clock) {
 }
 
 fn settlement(job: &ClaimedJob, verdict: Verdict) -> Settlement {
-    Settlement {
-        id: job.id,
-        token: job.token,
-        verdict,
-        started_at: None,
-    }
+    Settlement::unbegun(job.id, job.token, verdict)
 }
 
 pub(crate) fn host() -> String {

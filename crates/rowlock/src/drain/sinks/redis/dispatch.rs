@@ -1,11 +1,12 @@
 //! What a worker asks of Redis.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use redis::{Cmd, Value};
 
 use super::address::Address;
@@ -71,22 +72,23 @@ impl Redis {
     async fn settle_some(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
         let now = self.clock.now();
         let mut takes: BTreeMap<Token, Take> = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        for (at, each) in settlements.iter().enumerate() {
-            // Of two verdicts on the same claim the first one counts.
-            if !seen.insert((each.token, each.id)) {
-                continue;
-            }
-            let Some(origin) = self.origin(each.token, each.id).await? else {
-                continue;
-            };
-            let take = takes.entry(each.token).or_default();
-            match each.verdict {
-                Verdict::Release => take.released.push((at, each.id)),
-                _ => {
-                    let told = tell(each, &origin, now)?;
-                    take.add(at, each.id, origin.sent, &told);
+        let mut seen = HashSet::with_capacity(settlements.len());
+        // Of two verdicts on the same claim the first one counts.
+        let is_first = |(_, each): &(usize, &Settlement)| seen.insert((each.token, each.id));
+        let first = settlements.iter().enumerate().filter(is_first);
+        let elsewhere = self.parcels.look(|origins| {
+            let mut elsewhere = Vec::new();
+            for (at, each) in first {
+                match origins.of(each.token, each.id) {
+                    Some(origin) => add(&mut takes, at, each, origin, now)?,
+                    None => elsewhere.push((at, each)),
                 }
+            }
+            Ok::<_, Error>(elsewhere)
+        })?;
+        for (at, each) in elsewhere {
+            if let Some(origin) = self.origin(each.token, each.id).await? {
+                add(&mut takes, at, each, &origin, now)?;
             }
         }
         let mut settled = vec![Settled::LeaseLost; settlements.len()];
@@ -117,11 +119,8 @@ impl Redis {
         Ok(settled)
     }
 
-    /// Where a job comes from; nothing when nobody has taken it under this token.
+    /// Where a job comes from that another handle has taken; nothing when nobody has under this token.
     async fn origin(&self, take: Token, id: JobId) -> Result<Option<Origin>> {
-        if let Some(origin) = self.parcels.origin(take, id) {
-            return Ok(Some(origin));
-        }
         let mut get = redis::cmd("LRANGE");
         let key = format!("{}:parcel:{}", self.link.address().keys(), take.get());
         get.arg(key).arg(1).arg(-1);
@@ -158,6 +157,21 @@ struct Take {
     jobs: String,
     lines: String,
     released: Vec<(usize, JobId)>,
+}
+
+fn add(
+    takes: &mut BTreeMap<Token, Take>,
+    at: usize,
+    each: &Settlement,
+    origin: &Origin,
+    now: Timestamp,
+) -> Result<()> {
+    let take = takes.entry(each.token).or_default();
+    match each.verdict {
+        Verdict::Release => take.released.push((at, each.id)),
+        _ => take.add(at, each.id, origin.sent, &tell(each, origin, now)?),
+    }
+    Ok(())
 }
 
 impl Take {

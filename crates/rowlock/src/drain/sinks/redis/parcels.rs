@@ -17,6 +17,15 @@ struct Parcel {
     jobs: HashMap<JobId, Origin>,
 }
 
+/// Where taken jobs come from.
+pub(super) struct Origins<'a>(&'a HashMap<Token, Parcel>);
+
+impl Origins<'_> {
+    pub(super) fn of(&self, take: Token, id: JobId) -> Option<&Origin> {
+        self.0.get(&take)?.jobs.get(&id)
+    }
+}
+
 impl Parcels {
     fn change<T>(&self, change: impl FnOnce(&mut HashMap<Token, Parcel>) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -35,8 +44,9 @@ impl Parcels {
         }
     }
 
-    pub(super) fn origin(&self, take: Token, id: JobId) -> Option<Origin> {
-        self.change(|parcels| parcels.get(&take)?.jobs.get(&id).cloned())
+    /// Hands a way to find origins out; nothing changes meanwhile.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Origins<'_>) -> T) -> T {
+        self.change(|parcels| look(&Origins(parcels)))
     }
 
     /// Jobs of a take were settled.

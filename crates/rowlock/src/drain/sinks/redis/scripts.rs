@@ -57,11 +57,11 @@ impl Script {
 }
 
 #[cfg(feature = "test-hooks")]
-fn edited(name: &str, text: &'static str) -> Cow<'static, str> {
+pub(in crate::drain::sinks) fn edited(name: &str, text: &'static str) -> Cow<'static, str> {
     crate::hooks::statement("redis", name, text).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 #[cfg(not(feature = "test-hooks"))]
-fn edited(_: &str, text: &'static str) -> Cow<'static, str> {
+pub(in crate::drain::sinks) fn edited(_: &str, text: &'static str) -> Cow<'static, str> {
     Cow::Borrowed(text)
 }

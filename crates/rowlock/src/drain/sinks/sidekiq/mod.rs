@@ -18,6 +18,7 @@ use redis::Cmd;
 
 use super::redis::Address;
 use super::redis::connect::Link;
+use super::redis::scripts::edited;
 use crate::claim::ClaimedJob;
 use crate::clock::Clock;
 use crate::drain::{Fill, Hold, Pushed, Report, Route, SidekiqJob, Sink};
@@ -260,14 +261,4 @@ impl Sink for Sidekiq {
 fn ids(marker: &str) -> BTreeSet<JobId> {
     let id = |text: &str| text.parse().ok().map(JobId);
     marker.split(',').filter_map(id).collect()
-}
-
-#[cfg(feature = "test-hooks")]
-fn edited(name: &str, text: &'static str) -> Cow<'static, str> {
-    crate::hooks::statement("redis", name, text).map_or(Cow::Borrowed(text), Cow::Owned)
-}
-
-#[cfg(not(feature = "test-hooks"))]
-fn edited(_: &str, text: &'static str) -> Cow<'static, str> {
-    Cow::Borrowed(text)
 }
