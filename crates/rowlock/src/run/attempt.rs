@@ -109,6 +109,19 @@ pub(super) fn release(job: Arc<ClaimedJob>) -> Ended {
     }
 }
 
+/// The end of a job around which something has panicked.
+pub(super) fn panicked(job: Arc<ClaimedJob>, panic: &str, now: Timestamp) -> Ended {
+    tracing::error!(job = %job.id, kind = %job.kind, attempt = job.attempt, panic, "an attempt panicked");
+    let error = JobError::new(job.attempt, now, ErrorKind::Panic, panic);
+    let verdict = after_error(&job, error, None, now);
+    Ended {
+        settlement: Some(Settlement::unbegun(job.id, job.token, verdict)),
+        job,
+        completed: false,
+        by_itself: false,
+    }
+}
+
 /// Whether the verdict is the one that a committed `complete_in` makes void.
 fn is_not_committed(settlement: &Settlement) -> bool {
     let (Verdict::Retry { error, .. } | Verdict::Fail(error)) = &settlement.verdict else {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::attempt::{Ended, Order};
 use crate::claim::{ClaimedJob, WorkerId};
@@ -28,7 +28,7 @@ struct State {
     /// Jobs that have ended and weren't reported to the shift yet.
     ending: usize,
     settling: usize,
-    /// Slots that wait for a job, and all of them.
+    /// Slots without a job, and all of them.
     idle: usize,
     slots: usize,
     /// No further job starts.
@@ -44,6 +44,16 @@ type Place = (std::cmp::Reverse<i16>, jiff::Timestamp, JobId);
 struct Running {
     job: Arc<ClaimedJob>,
     orders: Option<oneshot::Sender<Order>>,
+}
+
+/// What a slot does after a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    GoOn,
+    /// It has woken the shift, which may wait for this very thread.
+    MakeWay,
+    /// Others have taken its place, or nobody listens.
+    End,
 }
 
 /// What a slot takes: a job, under whose claim, and what may end it from outside.
@@ -94,11 +104,12 @@ impl Local {
         }
     }
 
-    /// Whether another slot would have something to do; it counts as begun.
+    /// Whether another slot would have something to do; it counts from now on.
     pub(super) fn wants_slot(&self, most: usize) -> bool {
         let mut state = self.state();
         let wanted = state.slots < most && state.ready.len() > state.idle;
         state.slots += usize::from(wanted);
+        state.idle += usize::from(wanted);
         wanted
     }
 
@@ -108,30 +119,40 @@ impl Local {
             let mut work = std::pin::pin!(self.work.notified());
             {
                 let mut state = self.state();
-                if let Some(taken) = state.take(&self.limits) {
-                    return Some(taken);
-                }
                 if state.closed {
                     return None;
                 }
+                if let Some(taken) = state.take(&self.limits) {
+                    return Some(taken);
+                }
                 // Whatever comes from here on wakes us.
                 work.as_mut().enable();
-                state.idle += 1;
             }
             work.await;
-            self.state().idle -= 1;
         }
     }
 
-    /// A running job has ended; the shift is about to hear of it.
-    pub(super) fn ended(&self, job: &ClaimedJob) {
+    /// A running job has ended: the shift is told.
+    pub(super) fn report(&self, ended: Ended, reports: &mpsc::UnboundedSender<Ended>) -> Then {
         let mut state = self.state();
+        let job = &ended.job;
         // The same job may run again under another claim by the time its dropped attempt reports.
         let is_current = |running: &Running| running.job.token == job.token;
-        if state.running.get(&job.id).is_some_and(is_current) {
+        let current = state.running.get(&job.id).is_some_and(is_current);
+        if current {
             state.running.remove(&job.id);
+            state.idle += 1;
         }
+        let first = state.ending == 0;
         state.ending += 1;
+        // Under the lock, so that whoever comes first is also the one who wakes the shift. Without a
+        // listener the worker is gone, and its lease will tell the others.
+        let gone = reports.send(ended).is_err();
+        match (gone || !current, first) {
+            (true, _) => Then::End,
+            (false, true) => Then::MakeWay,
+            (false, false) => Then::GoOn,
+        }
     }
 
     /// The shift has heard of an end; its verdict, if it has one, is on its way.
@@ -196,6 +217,8 @@ impl Local {
         let mut state = self.state();
         state.order_all(Order::Drop);
         state.ready.clear();
+        // Their slots end when their handlers do, if ever; others take their place.
+        state.slots -= state.running.len();
         state.running.clear();
         state.settling = 0;
         state.completed.clear();
@@ -222,8 +245,10 @@ impl Local {
         state.running.len() + state.ending
     }
 
-    pub(super) fn ready(&self) -> usize {
-        self.state().ready.len()
+    /// Jobs that have a slot, or will have one at once.
+    pub(super) fn under_way(&self) -> usize {
+        let state = self.state();
+        state.running.len() + state.ready.len()
     }
 
     /// Verdicts on their way.
@@ -271,7 +296,11 @@ impl State {
             job: Arc::clone(&job),
             orders: Some(orders),
         };
-        self.running.insert(job.id, running);
+        self.idle -= 1;
+        if self.running.insert(job.id, running).is_some() {
+            // Its earlier claim was lost, and nobody has heard of it yet: that slot ends with its job.
+            self.slots -= 1;
+        }
         Some(Taken {
             job,
             worker: Arc::clone(&self.worker),

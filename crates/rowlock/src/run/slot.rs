@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::Handler;
-use super::attempt::{Attempt, Ended, release};
-use super::local::Local;
+use super::attempt::{Attempt, Ended, panicked, release};
+use super::local::{Local, Taken, Then};
+use super::{Handler, task};
 use crate::clock::Clock;
 use crate::engine::Dispatch;
 use crate::job::Name;
 use crate::verify::Ran;
 
-/// So many jobs in a row may keep a thread: a handler that never waits must leave room for others.
+/// For so many jobs, or for so long, a slot may keep a thread: handlers that never wait must leave room for
+/// others.
 const IN_A_ROW: usize = 16;
+const AT_A_STRETCH: Duration = Duration::from_millis(1);
 
 /// What all slots of a shift need.
 pub(super) struct Bench {
@@ -29,33 +32,42 @@ impl Bench {
     /// Makes attempts until nothing is to be started any more.
     pub(super) async fn serve(self: Arc<Self>, reports: mpsc::UnboundedSender<Ended>) {
         let drained = self.engine.capabilities().drained;
-        let mut in_a_row = 0;
+        let (mut in_a_row, mut since) = (0, self.clock.elapsed());
         while let Some(taken) = self.local.take().await {
-            let ended = match self.handlers.get(&taken.job.kind) {
-                Some(handler) => {
-                    let attempt = Attempt {
-                        taken,
-                        handler: &**handler,
-                        engine: &*self.engine,
-                        clock: &self.clock,
-                        ran: self.ran.as_ref(),
-                        drained,
-                    };
-                    attempt.run().await
-                }
-                None => {
-                    let job = taken.job;
-                    tracing::error!(job = %job.id, kind = %job.kind, "claimed a kind without a handler");
-                    release(job)
-                }
-            };
-            self.local.ended(&ended.job);
-            // Without a listener the worker is gone, and its lease will tell the others.
-            let _ = reports.send(ended);
+            let ended = self.attempt(taken, drained).await;
             in_a_row += 1;
-            if in_a_row % IN_A_ROW == 0 {
-                tokio::task::yield_now().await;
+            let then = self.local.report(ended, &reports);
+            let long =
+                in_a_row >= IN_A_ROW || self.clock.elapsed().saturating_sub(since) >= AT_A_STRETCH;
+            match then {
+                Then::End => return,
+                Then::GoOn if !long => {}
+                Then::GoOn | Then::MakeWay => {
+                    tokio::task::yield_now().await;
+                    (in_a_row, since) = (0, self.clock.elapsed());
+                }
             }
+        }
+    }
+
+    async fn attempt(&self, taken: Taken, drained: bool) -> Ended {
+        let job = Arc::clone(&taken.job);
+        let Some(handler) = self.handlers.get(&job.kind) else {
+            tracing::error!(job = %job.id, kind = %job.kind, "claimed a kind without a handler");
+            return release(job);
+        };
+        let attempt = Attempt {
+            taken,
+            handler: &**handler,
+            engine: &*self.engine,
+            clock: &self.clock,
+            ran: self.ran.as_ref(),
+            drained,
+        };
+        // A handler's panic is caught further in; this is what it leaves behind, or whoever measures it.
+        match task::catch(attempt.run()).await {
+            Ok(ended) => ended,
+            Err(panic) => panicked(job, &panic, self.clock.now()),
         }
     }
 }

@@ -13,8 +13,7 @@ use crate::settle::{Group, Verdict};
 
 impl Shift {
     /// Asks for ordinary jobs, and beside them for the one suspect this process may run.
-    pub(super) fn ask(&mut self) -> Result<Claiming> {
-        let room = self.room();
+    pub(super) fn ask(&mut self, room: usize) -> Result<Claiming> {
         let ordinary = self.wanted(room, false)?;
         let suspect = match self.may_ask_for_suspect() {
             true => Some(self.wanted(1, true)?),

@@ -56,7 +56,14 @@ impl Shift {
             }
         }
         self.local.close();
-        self.slots.join().await;
+        // One that lost its lease may still be at it.
+        if clock
+            .timeout(LAST_HANDLERS, self.slots.join())
+            .await
+            .is_none()
+        {
+            tracing::error!("handlers that don't end are left behind");
+        }
     }
 
     pub(super) async fn close_handlers(&self) {

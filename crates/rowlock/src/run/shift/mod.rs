@@ -32,8 +32,9 @@ use crate::verify::Asked;
 
 /// How often to ask for a suspect, at the most.
 const SUSPECT_PAUSE: Duration = Duration::from_millis(20);
-/// A claim of so many jobs is a large one.
+/// A claim of so many jobs is a large one, and none is larger than that.
 const LARGE: usize = 1_000;
+const LARGEST: usize = 2_000;
 /// As many ends are looked at in one go.
 const AT_ONCE: usize = 500;
 /// How long the last verdicts of a stopping worker may take to be written.
@@ -187,11 +188,13 @@ impl Shift {
                 let bench = Arc::clone(&self.bench);
                 self.slots.start("rowlock-slot", bench.serve(ended.clone()));
             }
-            settling.expect(self.local.running());
-            if claiming.is_none() && self.should_claim(look) {
+            settling.expect(self.local.under_way());
+            if claiming.is_none()
+                && let Some(room) = self.wanted_room(look)
+            {
                 wakeups.mark();
                 meanwhile = false;
-                claiming = Some(self.ask()?);
+                claiming = Some(self.ask(room)?);
             }
             tokio::select! {
                 biased;
@@ -237,20 +240,22 @@ impl Shift {
         }
     }
 
-    fn should_claim(&mut self, look: Look) -> bool {
+    /// How many jobs to claim, if it is time to.
+    fn wanted_room(&mut self, look: Look) -> Option<usize> {
         let room = self.room();
-        match look {
-            Look::Now => room > 0,
+        let is_time = match look {
+            Look::Now => true,
             // A few large claims are cheaper than many small ones; but one that is asked for early is
             // there before the last jobs have run.
             Look::WithRoom => {
                 let half = self.ahead.allowed(self.clock.elapsed()).div_ceil(2);
-                let enough = half.min(LARGE);
-                let dry = self.local.ready() == 0 && self.local.settling() == 0;
-                room >= enough || (room > 0 && dry)
+                let all_run = self.local.under_way() <= self.options.concurrency;
+                let dry = all_run && self.local.settling() == 0;
+                room >= half.min(LARGE) || dry
             }
             Look::At(_) | Look::Again(_) => false,
-        }
+        };
+        (is_time && room > 0).then_some(room.min(LARGEST))
     }
 
     fn room(&mut self) -> usize {

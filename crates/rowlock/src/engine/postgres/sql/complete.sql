@@ -3,7 +3,7 @@
 -- differs: looks where the job was claimed first, so that the caller's transaction locks no other segment
 CREATE FUNCTION rowlock.complete(segment smallint, job_id bigint, with_token bigint, began_ago_ms bigint)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
@@ -11,8 +11,9 @@ DECLARE
     place tid;
 BEGIN
     IF segment BETWEEN 0 AND 3 THEN
-        EXECUTE format('SELECT ctid FROM rowlock.job_%s WHERE id = $1 AND token = $2 FOR UPDATE', segment)
-            INTO place USING job_id, with_token;
+        -- By the primary key, as in whereabouts.
+        EXECUTE format('SELECT ctid FROM rowlock.job_%s WHERE id = ANY ($1) AND token = $2 ORDER BY id FOR UPDATE', segment)
+            INTO place USING ARRAY[job_id], with_token;
         IF place IS NOT NULL THEN
             EXECUTE format('SELECT rowlock.settle_done_%s($1, $2, $3, $4, $5)', segment)
                 USING ARRAY[place], ARRAY[job_id], ARRAY[with_token], began, now;

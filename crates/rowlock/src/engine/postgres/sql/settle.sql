@@ -11,7 +11,7 @@ SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
     every record;
-    found record;
+    spots record;
     live record;
     accepted bigint[] := '{}';
     more bigint[];
@@ -34,12 +34,12 @@ BEGIN
     -- A row that is being set aside while we look is there again at the next look.
     FOR look IN 1..3 LOOP
         EXIT WHEN cardinality(accepted) >= cardinality(ids);
-        SELECT * INTO found FROM rowlock.whereabouts(ids, tokens);
+        SELECT * INTO spots FROM rowlock.whereabouts(ids, tokens);
         SELECT array_agg(v.id) AS ids, array_agg(v.token) AS tokens, array_agg(v.cancels) AS cancels,
                array_agg(v.verdict) AS verdicts, array_agg(now - v.ago * interval '1 ms') AS began,
                array_agg(v.wait) AS waits, array_agg(v.error::jsonb) AS errors
         INTO live
-        FROM unnest(found.places, found.cancels, ids, tokens, verdicts, began_ago_ms, wait_ms, errors_added)
+        FROM unnest(spots.places, spots.cancels, ids, tokens, verdicts, began_ago_ms, wait_ms, errors_added)
             AS v (place, cancels, id, token, verdict, ago, wait, error)
         WHERE v.place IS NOT NULL;
         CONTINUE WHEN live.ids IS NULL AND look = 1;

@@ -13,10 +13,10 @@ RETURNS SETOF bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    found record;
+    spots record;
     back record;
 BEGIN
-    SELECT * INTO found FROM rowlock.whereabouts(ids, tokens);
+    SELECT * INTO spots FROM rowlock.whereabouts(ids, tokens);
     EXECUTE format($move$
         WITH gone AS (
             DELETE FROM rowlock.job AS job
@@ -42,7 +42,7 @@ BEGIN
         FROM back
         $move$, (SELECT last_value % 8 FROM rowlock.ring))
     INTO back USING ids, tokens, wait_ms, given_back, suspects, errors_added, errors_kept, now,
-        found.segments, found.places;
+        spots.segments, spots.places;
     PERFORM rowlock.arrived(back.lanes, back.earliest, now);
     RETURN QUERY SELECT unnest(back.ids);
 END $$

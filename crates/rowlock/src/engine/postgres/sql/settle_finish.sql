@@ -17,13 +17,13 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-    found record;
+    spots record;
 BEGIN
-    SELECT * INTO found FROM rowlock.whereabouts(ids, tokens);
+    SELECT * INTO spots FROM rowlock.whereabouts(ids, tokens);
     RETURN QUERY
     WITH gone AS (
         DELETE FROM rowlock.job AS job
-        USING unnest(found.segments, found.places, ids, tokens, states, began, errors_added)
+        USING unnest(spots.segments, spots.places, ids, tokens, states, began, errors_added)
             AS done (segment, place, id, token, state, began, error)
         WHERE job.ctid = done.place AND job.tableoid = done.segment AND job.id + 0 = done.id
           AND job.token IS NOT DISTINCT FROM done.token

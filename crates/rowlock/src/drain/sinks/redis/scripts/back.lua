@@ -105,7 +105,9 @@ local function give_back(take, worker, only)
   local lanes, jobs, told, back = {}, {}, {}, 0
   local ids, entries = open_jobs(take, only)
   local asked = call('EXISTS', ASKED) == 1
-  for _, id in ipairs(ids) do
+  -- The last one first, as LPUSH wants them.
+  for n = #ids, 1, -1 do
+    local id = ids[n]
     local token, lane = match(entries[id], '^%d+ (%S+) %S+ (%S+) ')
     local wanted = asked and token and call('HGET', ASKED, id)
     wanted = wanted and match(wanted, '^' .. token .. ' (%a+)$')
@@ -115,7 +117,7 @@ local function give_back(take, worker, only)
       told[#told + 1] = told_of(held, wanted)
     elseif lane then
       lanes[lane] = lanes[lane] or {}
-      table.insert(lanes[lane], 1, entries[id])
+      table.insert(lanes[lane], entries[id])
       back = back + 1
     end
   end
