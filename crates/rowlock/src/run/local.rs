@@ -327,3 +327,6 @@ impl State {
         self.running.values().filter(of_queue).count()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,21 +103,34 @@ pub async fn panics_and_timeouts_are_attempts(world: World) {
     let site = real(&world);
     let mut slow = kind("slow");
     slow.timeout = Duration::from_millis(5);
-    let kinds = [kind("panics"), slow.clone()];
+    let mut litters = kind("litters");
+    litters.timeout = slow.timeout;
+    let kinds = [kind("panics"), slow.clone(), litters.clone()];
     site.engine().add_kinds(&kinds).await.unwrap();
     let panics = site.stage(job("panics").max_attempts(2).unwrap()).await;
     let hangs = site.stage(job("slow").max_attempts(2).unwrap()).await;
+    let litter = site.stage(job("litters").max_attempts(2).unwrap()).await;
     let worker = site
         .worker(())
+        .handle_kind(litters, |_: Context| async {
+            let _left = Litter;
+            std::future::pending().await
+        })
         .handle_kind(kind("panics"), |job: Context| async move {
             assert!(job.attempt > 2, "attempt {} is no good", job.attempt);
             Outcome::Done
         })
-        .handle_kind(slow, |_: Context| std::future::pending());
-    run_once(worker).await;
+        .handle_kind(slow, |_: Context| std::future::pending())
+        // One slot, which has to survive all of them.
+        .options(Options {
+            concurrency: 1,
+            ..once()
+        });
+    worker.run_until(Stopper::default().stop()).await.unwrap();
     for (id, kind, words) in [
         (panics, ErrorKind::Panic, "attempt 1 is no good"),
         (hangs, ErrorKind::Timeout, "longer than 5ms"),
+        (litter, ErrorKind::Panic, "left behind"),
     ] {
         let found = site.job(id).await;
         assert_eq!((found.state, found.attempt), (JobState::Failed, 2));
@@ -127,6 +140,15 @@ pub async fn panics_and_timeouts_are_attempts(world: World) {
             "{:?}",
             found.errors
         );
+    }
+}
+
+/// What a handler leaves when it is dropped.
+struct Litter;
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        panic!("left behind");
     }
 }
 
