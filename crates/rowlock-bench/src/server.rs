@@ -1,7 +1,7 @@
 //! A schema of the run's own on a server, and sessions that are known by its name.
 
 use anyhow::{Context, Result};
-use rowlock::engine::postgres::{Address, Postgres, Schema};
+use rowlock::engine::postgres::{Address, Postgres, Schema, drop_schema, migrate_up};
 use rowlock::job::Token;
 use rowlock::run::task::Tasks;
 use rowlock::{Clock, Rowlock};
@@ -53,6 +53,28 @@ impl Server {
             client,
             _tasks: tasks,
         })
+    }
+
+    /// A statement in the run's own schema.
+    pub(crate) fn put(&self, text: &str) -> String {
+        text.replace("bench.", &format!("{}.", self.schema))
+    }
+
+    /// Statements one by one: some of them can't share a transaction.
+    pub(crate) async fn each(&self, text: &str) -> Result<()> {
+        let session = self.session().await?;
+        let text = self.put(text);
+        for statement in text.split(";\n").filter(|each| !each.trim().is_empty()) {
+            session.client.batch_execute(statement).await?;
+        }
+        Ok(())
+    }
+
+    /// The schema without any job.
+    pub(crate) async fn fresh(&self) -> Result<()> {
+        drop_schema(&self.address).await?;
+        migrate_up(&self.address).await?;
+        Ok(())
     }
 
     /// So that nobody pays for what was written before.

@@ -13,7 +13,6 @@ use std::os::unix::fs::FileExt;
 
 use place::Place;
 use rusqlite::Connection;
-use serde_json::Value;
 
 const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
 
@@ -28,43 +27,18 @@ fn open(place: &Place) -> Connection {
     Connection::open(place.path("rowlock.db")).unwrap()
 }
 
-fn doctor(place: &Place, flags: &[&str]) -> (Option<i32>, Vec<Value>) {
-    let finished = place.run(&[&["doctor", "--json"], flags].concat());
-    let lines = finished.stdout.lines();
-    let found: Vec<Value> = lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    for each in &found {
-        let fields: Vec<_> = each.as_object().unwrap().keys().collect();
-        assert_eq!(fields, ["code", "level", "remedy", "what"], "{each}");
-    }
-    assert_eq!(finished.stderr, "", "{found:#?}");
-    (finished.code, found)
-}
-
-/// The one thing that isn't well: its level, its sentence and its remedy.
-fn only(place: &Place, code: &str, flags: &[&str]) -> (String, String, String) {
-    let (exit, found) = doctor(place, flags);
-    assert_eq!(exit, Some(6), "{found:#?}");
-    let bad: Vec<_> = found.iter().filter(|each| each["level"] != "ok").collect();
-    assert_eq!(bad.len(), 1, "{found:#?}");
-    assert_eq!(bad[0]["code"], code, "{found:#?}");
-    let text = |field: &str| bad[0][field].as_str().unwrap().to_owned();
-    (text("level"), text("what"), text("remedy"))
-}
-
 /// Runs a remedy as it is printed.
 fn mend(place: &Place, remedy: &str) {
     let words: Vec<&str> = remedy.split(' ').collect();
     assert_eq!(words[0], "rowlock", "{remedy}");
     place.ok(&words[1..]);
-    assert_eq!(doctor(place, &[]).0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
 }
 
 #[test]
 fn a_store_that_is_well_has_no_findings() {
     let place = well();
-    let (exit, found) = doctor(&place, &[]);
+    let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(0));
     assert_eq!(found.len(), 15);
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
@@ -99,7 +73,7 @@ fn damage_is_found() {
     let raw = File::options().write(true).open(place.path("rowlock.db"));
     let start = u64::from(root - 1) * u64::from(page);
     raw.unwrap().write_all_at(&[0xff; 1_000], start).unwrap();
-    let (level, what, remedy) = only(&place, "R001", &[]);
+    let (level, what, remedy) = place.only("R001", &[]);
     assert_eq!(level, "error");
     assert!(what.starts_with("the file is damaged: "), "{what}");
     assert_eq!(
@@ -113,21 +87,21 @@ fn another_schema_is_found() {
     let place = well();
     let file = open(&place);
     file.execute_batch("DROP INDEX rowlock_job_ready").unwrap();
-    let (level, what, remedy) = only(&place, "R002", &[]);
+    let (level, what, remedy) = place.only("R002", &[]);
     assert_eq!(level, "error");
     assert_eq!(what, "the index rowlock_job_ready is missing");
     assert_eq!(remedy, "rowlock migrate sql");
     file.execute_batch("CREATE INDEX rowlock_job_ready ON rowlock_job (queue)")
         .unwrap();
-    let (_, what, _) = only(&place, "R002", &[]);
+    let (_, what, _) = place.only("R002", &[]);
     assert_eq!(what, "the index rowlock_job_ready was changed");
     file.execute_batch("UPDATE rowlock_migration SET checksum = 'x'")
         .unwrap();
-    let (_, what, remedy) = only(&place, "R002", &[]);
+    let (_, what, remedy) = place.only("R002", &[]);
     assert!(what.contains("another form"), "{what}");
     assert_eq!(remedy, "rowlock migrate status");
     file.execute_batch("DELETE FROM rowlock_migration").unwrap();
-    let (_, what, remedy) = only(&place, "R002", &[]);
+    let (_, what, remedy) = place.only("R002", &[]);
     assert!(what.contains("has schema 0"), "{what}");
     assert_eq!(remedy, "rowlock migrate up");
 }
@@ -143,7 +117,7 @@ fn a_log_that_a_reader_holds_up_is_found() {
     writer
         .execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(20000000))")
         .unwrap();
-    let (level, what, remedy) = only(&place, "R003", &[]);
+    let (level, what, remedy) = place.only("R003", &[]);
     assert_eq!(level, "warn");
     assert!(
         what.contains("pages are in the write-ahead log only"),
@@ -151,14 +125,14 @@ fn a_log_that_a_reader_holds_up_is_found() {
     );
     assert_eq!(remedy, "fuser -v ./rowlock.db");
     reader.execute_batch("COMMIT").unwrap();
-    assert_eq!(doctor(&place, &[]).0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
 }
 
 #[test]
 fn jobs_of_an_unknown_kind_are_found() {
     let place = well();
     place.ok(&["enqueue", "typo"]);
-    let (level, what, remedy) = only(&place, "R004", &[]);
+    let (level, what, remedy) = place.only("R004", &[]);
     assert_eq!(level, "warn");
     assert!(what.starts_with("1 job is waiting of kind typo"), "{what}");
     assert_eq!(remedy, "rowlock job list --kind typo --state pending");
@@ -177,14 +151,14 @@ fn a_dead_worker_is_found() {
     let mut worker = place.start(&["work", "-v"]);
     place.ok(&["enqueue", "echo"]);
     worker.line_with("settled job=1");
-    assert_eq!(doctor(&place, &[]).0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
     worker.signal("KILL");
     worker.wait();
-    assert_eq!(doctor(&place, &[]).0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
     let file = open(&place);
     file.execute_batch("UPDATE rowlock_worker SET seen_at = seen_at - 91000")
         .unwrap();
-    let (level, what, remedy) = only(&place, "R005", &[]);
+    let (level, what, remedy) = place.only("R005", &[]);
     assert_eq!((level.as_str(), remedy.as_str()), ("warn", "rowlock work"));
     assert!(
         what.contains("(its lease is 30 s) and holds 0 jobs"),
@@ -196,11 +170,11 @@ fn a_dead_worker_is_found() {
 fn due_jobs_without_a_worker_are_found() {
     let place = well();
     place.ok(&["enqueue", "echo"]);
-    assert_eq!(doctor(&place, &[]).0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
     open(&place)
         .execute_batch("UPDATE rowlock_job SET scheduled_at = scheduled_at - 120000")
         .unwrap();
-    let (level, what, remedy) = only(&place, "R009", &[]);
+    let (level, what, remedy) = place.only("R009", &[]);
     assert_eq!(level, "warn");
     assert!(what.contains("has been due for 2 m"), "{what}");
     mend(&place, &format!("{remedy} --once"));
@@ -210,7 +184,7 @@ fn due_jobs_without_a_worker_are_found() {
 fn a_configuration_that_was_not_applied_is_found() {
     let place = well();
     place.write("rowlock.toml", format!("{ECHO}queue = \"mail\"\n"));
-    let (level, what, remedy) = only(&place, "R006", &[]);
+    let (level, what, remedy) = place.only("R006", &[]);
     assert_eq!(level, "warn");
     assert_eq!(what, "kind echo: queue: \"default\" -> \"mail\"");
     mend(&place, &remedy);
@@ -218,7 +192,7 @@ fn a_configuration_that_was_not_applied_is_found() {
         "new.toml",
         format!("{ECHO}queue = \"mail\"\n[handlers.new]\nbuiltin = \"noop\"\n"),
     );
-    let (_, what, remedy) = only(&place, "R006", &["--config", "new.toml"]);
+    let (_, what, remedy) = place.only("R006", &["--config", "new.toml"]);
     assert_eq!(what, "kind new: has no row yet");
     assert_eq!(remedy, "rowlock apply --config new.toml");
     mend(&place, &remedy);
@@ -228,7 +202,7 @@ fn a_configuration_that_was_not_applied_is_found() {
 fn a_less_durable_setting_is_found() {
     let place = well();
     let url = "sqlite:rowlock.db?synchronous=normal";
-    let (level, what, remedy) = only(&place, "R007", &["--url", url]);
+    let (level, what, remedy) = place.only("R007", &["--url", url]);
     assert_eq!(level, "warn");
     assert!(what.contains("a power cut can lose"), "{what}");
     assert_eq!(remedy, "rowlock work --url sqlite:rowlock.db");
@@ -238,7 +212,7 @@ fn a_less_durable_setting_is_found() {
 fn pauses_and_switches_that_were_left_on_are_found() {
     let place = well();
     place.ok(&["queue", "pause", "mail", "--reason", "provider is down"]);
-    let (level, what, remedy) = only(&place, "R008", &[]);
+    let (level, what, remedy) = place.only("R008", &[]);
     assert_eq!(level, "warn");
     assert_eq!(what, "queue:mail is set to pause: provider is down");
     assert_eq!(remedy, "rowlock switch clear queue:mail");
@@ -253,7 +227,7 @@ fn pauses_and_switches_that_were_left_on_are_found() {
         "--until",
     ];
     place.ok(&[&hold[..], &["2100-01-01T00:00:00Z"]].concat());
-    let (_, what, remedy) = only(&place, "R008", &[]);
+    let (_, what, remedy) = place.only("R008", &[]);
     assert_eq!(
         what,
         "kind:echo is set to hold until 2100-01-01T00:00:00Z: x"
@@ -262,7 +236,7 @@ fn pauses_and_switches_that_were_left_on_are_found() {
     open(&place)
         .execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 1")
         .unwrap();
-    assert_eq!(doctor(&place, &[]).0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
 }
 
 const NIGHTLY: &str = "[[cron]]\nname = \"nightly\"\nkind = \"echo\"\ncron = \"0 3 * * *\"\n";
@@ -271,7 +245,7 @@ const NIGHTLY: &str = "[[cron]]\nname = \"nightly\"\nkind = \"echo\"\ncron = \"0
 fn a_cron_that_is_not_as_declared_is_found() {
     let place = well();
     place.write("rowlock.toml", [ECHO, NIGHTLY].concat());
-    let (level, what, remedy) = only(&place, "R016", &[]);
+    let (level, what, remedy) = place.only("R016", &[]);
     assert_eq!(
         (level.as_str(), what.as_str()),
         ("warn", "cron nightly: has no row yet")
@@ -281,11 +255,11 @@ fn a_cron_that_is_not_as_declared_is_found() {
         "rowlock.toml",
         [ECHO, &NIGHTLY.replace("0 3", "0 4")].concat(),
     );
-    let (_, what, remedy) = only(&place, "R016", &[]);
+    let (_, what, remedy) = place.only("R016", &[]);
     assert_eq!(what, "cron nightly: cron: \"0 3 * * *\" -> \"0 4 * * *\"");
     mend(&place, &remedy);
     place.write("rowlock.toml", ECHO);
-    let (level, what, remedy) = only(&place, "R016", &[]);
+    let (level, what, remedy) = place.only("R016", &[]);
     assert_eq!(
         (level.as_str(), what.as_str()),
         ("warn", "cron nightly is not in rowlock.toml")
@@ -294,7 +268,7 @@ fn a_cron_that_is_not_as_declared_is_found() {
     // Without a file there is nothing to compare it with.
     let moved = place.path("elsewhere.toml");
     std::fs::rename(place.path("rowlock.toml"), moved).unwrap();
-    assert_eq!(doctor(&place, &[]).0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
     mend(&place, &remedy);
 }
 
@@ -304,7 +278,7 @@ fn a_cron_that_nobody_fires_is_found() {
     place.ok(&["apply"]);
     let late = "UPDATE rowlock_cron SET next_at = (unixepoch() - 600) * 1000";
     assert_eq!(open(&place).execute(late, []).unwrap(), 1);
-    let (level, what, remedy) = only(&place, "R016", &[]);
+    let (level, what, remedy) = place.only("R016", &[]);
     assert_eq!(level, "warn");
     assert!(
         what.starts_with("cron nightly has been due for 10 m"),
@@ -313,7 +287,7 @@ fn a_cron_that_nobody_fires_is_found() {
     assert!(what.ends_with(": no worker fires it"), "{what}");
     assert_eq!(remedy, "rowlock work");
     place.ok(&["cron", "pause", "nightly"]);
-    let (exit, found) = doctor(&place, &[]);
+    let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(0));
     let paused = found.iter().find(|each| each["code"] == "R016").unwrap();
     assert_eq!(

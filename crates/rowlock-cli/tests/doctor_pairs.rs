@@ -9,7 +9,6 @@
 mod place;
 
 use place::Place;
-use serde_json::Value;
 
 const STATES: &str = "states = { table = \"databases\", column = \"state\", pending = [\"pending\"], \
                       terminal = [\"ready\"] }\n";
@@ -33,27 +32,8 @@ fn well() -> Place {
     place.sql("INSERT INTO databases VALUES (7, 'pending')");
     place.ok(&["apply"]);
     place.ok(&["reconcile", "run"]);
-    assert_eq!(doctor(&place).0, Some(0), "{:#?}", doctor(&place));
+    assert_eq!(place.doctor(&[]).0, Some(0), "{:#?}", place.doctor(&[]));
     place
-}
-
-fn doctor(place: &Place) -> (Option<i32>, Vec<Value>) {
-    let finished = place.run(&["doctor", "--json"]);
-    assert_eq!(finished.stderr, "");
-    let lines = finished.stdout.lines();
-    let found = lines.map(|line| serde_json::from_str(line).unwrap());
-    (finished.code, found.collect())
-}
-
-/// The one thing that isn't well: its level, its sentence and its remedy.
-fn only(place: &Place, code: &str) -> (String, String, String) {
-    let (exit, found) = doctor(place);
-    assert_eq!(exit, Some(6), "{found:#?}");
-    let bad: Vec<_> = found.iter().filter(|each| each["level"] != "ok").collect();
-    assert_eq!(bad.len(), 1, "{bad:#?}");
-    assert_eq!(bad[0]["code"], code, "{bad:#?}");
-    let text = |field: &str| bad[0][field].as_str().unwrap().to_owned();
-    (text("level"), text("what"), text("remedy"))
 }
 
 /// Runs a remedy as it is printed.
@@ -61,14 +41,14 @@ fn mend(place: &Place, remedy: &str) {
     let words: Vec<&str> = remedy.split(' ').collect();
     assert_eq!(words[0], "rowlock", "{remedy}");
     place.ok(&words[1..]);
-    assert_eq!(doctor(place).0, Some(0), "{:#?}", doctor(place));
+    assert_eq!(place.doctor(&[]).0, Some(0), "{:#?}", place.doctor(&[]));
 }
 
 #[test]
 fn a_pair_that_nobody_ticks_is_found() {
     let place = well();
     place.sql("UPDATE rowlock_post SET last_success = last_success - 3600000");
-    let (level, what, remedy) = only(&place, "R017");
+    let (level, what, remedy) = place.only("R017", &[]);
     assert_eq!(level, "error");
     assert!(
         what.starts_with("pair create_database is overdue by 5"),
@@ -84,7 +64,7 @@ fn a_pair_that_fails_is_found() {
     let place = well();
     place.sql("ALTER TABLE databases RENAME TO moved");
     assert_eq!(place.run(&["reconcile", "run"]).code, Some(1));
-    let (level, what, remedy) = only(&place, "R017");
+    let (level, what, remedy) = place.only("R017", &[]);
     assert_eq!(level, "error");
     assert!(what.contains("fails: "), "{what}");
     assert!(what.contains("no such table: databases"), "{what}");
@@ -103,7 +83,7 @@ fn a_switch_that_keeps_a_pair_from_its_rows_is_shouted() {
             "switch", "set", target, mode, "--reason", "flood", "--by", "ada",
         ];
         place.ok(&set);
-        let (level, what, remedy) = only(&place, "R018");
+        let (level, what, remedy) = place.only("R018", &[]);
         assert_eq!(level, "error");
         assert_eq!(
             what,
@@ -121,7 +101,7 @@ fn states_that_nobody_claims_are_found() {
     let place = well();
     place.sql("INSERT INTO databases VALUES (8, 'odd'), (9, 'odd'), (10, NULL)");
     assert_eq!(place.run(&["reconcile", "check"]).code, Some(6));
-    let (level, what, remedy) = only(&place, "R019");
+    let (level, what, remedy) = place.only("R019", &[]);
     assert_eq!(level, "warn");
     for word in ["that nobody claims: ", "odd (2)", "NULL (1)"] {
         assert!(what.contains(word), "{what}");
@@ -134,7 +114,7 @@ fn states_that_nobody_claims_are_found() {
 fn keys_that_are_held_back_are_found() {
     let place = well();
     place.ok(&["job", "cancel", "1"]);
-    let (level, what, remedy) = only(&place, "R020");
+    let (level, what, remedy) = place.only("R020", &[]);
     assert_eq!(level, "warn");
     assert!(
         what.starts_with("pair create_database: 1 key is held back"),
@@ -153,7 +133,7 @@ fn a_pair_that_the_configuration_lacks_is_found() {
     place.write("rowlock.toml", other);
     place.ok(&["apply"]);
     place.ok(&["reconcile", "run"]);
-    let (level, what, remedy) = only(&place, "R021");
+    let (level, what, remedy) = place.only("R021", &[]);
     assert_eq!(level, "warn");
     assert_eq!(
         what,
@@ -163,19 +143,19 @@ fn a_pair_that_the_configuration_lacks_is_found() {
     // Whoever declares all pairs in Rust has none in the file.
     let (kinds, _) = PAIR.split_once("[[pair]]").unwrap();
     place.write("rowlock.toml", format!("{kinds}key = [\"id\"]\n"));
-    assert_eq!(doctor(&place).0, Some(0), "{:#?}", doctor(&place));
+    assert_eq!(place.doctor(&[]).0, Some(0), "{:#?}", place.doctor(&[]));
 }
 
 #[test]
 fn a_pair_that_was_not_applied_is_found() {
     let place = well();
     place.write("rowlock.toml", format!("{PAIR}{STATES}jitter = \"30s\"\n"));
-    let (level, what, remedy) = only(&place, "R006");
+    let (level, what, remedy) = place.only("R006", &[]);
     assert_eq!(level, "warn");
     assert_eq!(what, "pair create_database: differs from its row");
     mend(&place, &remedy);
     place.ok(&["reconcile", "remove", "create_database"]);
-    let (_, what, remedy) = only(&place, "R006");
+    let (_, what, remedy) = place.only("R006", &[]);
     assert_eq!(what, "pair create_database: has no row yet");
     mend(&place, &remedy);
 }

@@ -10,7 +10,6 @@ mod place;
 
 use place::Place;
 use rowlock_testbed::{Process, Redis, until};
-use serde_json::Value;
 
 const KINDS: &str =
     "[handlers.send_email]\nbuiltin = \"noop\"\n[handlers.resize]\nbuiltin = \"noop\"\n";
@@ -30,7 +29,7 @@ fn well(redis: &Redis) -> (Place, Process) {
     let place = Place::with_config(&drain_to(&redis.url()));
     place.ok(&["apply"]);
     let drain = run(&place);
-    let (exit, found) = doctor(&place);
+    let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(0), "{found:#?}");
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
     assert_eq!(found.len(), 23);
@@ -41,26 +40,6 @@ fn run(place: &Place) -> Process {
     let mut drain = place.start(&["drain", "run"]);
     drain.line_with("the sink is there");
     drain
-}
-
-fn doctor(place: &Place) -> (Option<i32>, Vec<Value>) {
-    let finished = place.run(&["doctor", "--json"]);
-    assert_eq!(finished.stderr, "");
-    let lines = finished.stdout.lines();
-    let found = lines.map(|line| serde_json::from_str(line).unwrap());
-    (finished.code, found.collect())
-}
-
-/// The one thing that isn't well: its level, its sentence and its remedy.
-fn only(place: &Place, code: &str) -> (String, String, String) {
-    let (exit, found) = doctor(place);
-    let bad: Vec<_> = found.iter().filter(|each| each["level"] != "ok").collect();
-    assert_eq!(bad.len(), 1, "{bad:#?}");
-    assert_eq!(bad[0]["code"], code, "{bad:#?}");
-    let text = |field: &str| bad[0][field].as_str().unwrap().to_owned();
-    let harmless = text("level") == "info";
-    assert_eq!(exit, Some(if harmless { 0 } else { 6 }));
-    (text("level"), text("what"), text("remedy"))
 }
 
 /// Runs a remedy as it is printed.
@@ -76,7 +55,7 @@ fn mend(place: &Place, redis: &Redis, remedy: &str) {
         }
         _ => panic!("{remedy}"),
     }
-    let (exit, found) = doctor(place);
+    let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(0), "{found:#?}");
 }
 
@@ -96,7 +75,7 @@ fn a_route_without_a_drain_is_found() {
     let (place, drain) = well(&redis);
     stop(drain);
     place.sql(SILENT);
-    let (level, what, remedy) = only(&place, "R025");
+    let (level, what, remedy) = place.only("R025", &[]);
     assert_eq!(level, "info");
     assert!(what.starts_with("no drain of route redis runs"), "{what}");
     assert!(what.ends_with("nothing waits"), "{what}");
@@ -104,7 +83,7 @@ fn a_route_without_a_drain_is_found() {
     // It is the route's finding, not that of a missing worker.
     place.ok(&["enqueue", "send_email"]);
     place.sql(OVERDUE);
-    let (level, what, _) = only(&place, "R025");
+    let (level, what, _) = place.only("R025", &[]);
     assert_eq!(level, "warn");
     assert!(
         what.contains("1 due, for 2 m by now and not sent"),
@@ -112,11 +91,11 @@ fn a_route_without_a_drain_is_found() {
     );
     let drain = run(&place);
     until("it was sent", || {
-        (doctor(&place).0 == Some(0)).then_some(())
+        (place.doctor(&[]).0 == Some(0)).then_some(())
     });
     stop(drain);
     place.sql(SILENT);
-    let (level, what, _) = only(&place, "R025");
+    let (level, what, _) = place.only("R025", &[]);
     assert_eq!(level, "warn");
     assert!(what.ends_with("1 job is not answered for"), "{what}");
 }
@@ -137,13 +116,13 @@ fn a_route_that_lags_is_found() {
         (told["ready"] != 0).then_some(())
     });
     place.sql(OVERDUE);
-    let (level, what, remedy) = only(&place, "R026");
+    let (level, what, remedy) = place.only("R026", &[]);
     assert_eq!(level, "warn");
     assert!(what.contains("due, for 2 m by now"), "{what}");
     assert_eq!(remedy, "rowlock drain status");
     let _worker = place.start(&["work", "--from", &redis.url()]);
     until("it has caught up", || {
-        (doctor(&place).0 == Some(0)).then_some(())
+        (place.doctor(&[]).0 == Some(0)).then_some(())
     });
 }
 
@@ -153,7 +132,7 @@ fn a_route_that_the_configuration_lacks_is_found() {
     let (place, drain) = well(&redis);
     stop(drain);
     place.write("rowlock.toml", KINDS);
-    let (level, what, remedy) = only(&place, "R028");
+    let (level, what, remedy) = place.only("R028", &[]);
     assert_eq!(level, "warn");
     assert_eq!(
         what,
@@ -168,7 +147,7 @@ fn a_route_that_was_not_applied_is_found() {
     let (place, _drain) = well(&redis);
     let more = drain_to(&redis.url()).replace("[\"send_email\"]", "[\"resize\", \"send_email\"]");
     place.write("rowlock.toml", more);
-    let (level, what, remedy) = only(&place, "R006");
+    let (level, what, remedy) = place.only("R006", &[]);
     assert_eq!(level, "warn");
     assert_eq!(
         what,
@@ -177,7 +156,7 @@ fn a_route_that_was_not_applied_is_found() {
     mend(&place, &redis, &remedy);
     let renamed = drain_to(&redis.url()) + "name = \"mail\"\n";
     place.write("rowlock.toml", renamed);
-    let (_, found) = doctor(&place);
+    let (_, found) = place.doctor(&[]);
     let unwritten = found.iter().find(|each| each["code"] == "R006").unwrap();
     assert_eq!(unwritten["what"], "route mail: nothing goes by it yet");
 }
@@ -189,7 +168,7 @@ fn what_may_be_lost_is_explained() {
     let place = Place::with_config(&[&drain_to(&url), SIDEKIQ].concat());
     place.ok(&["apply"]);
     let _drain = run(&place);
-    let (level, what, remedy) = only(&place, "R027");
+    let (level, what, remedy) = place.only("R027", &[]);
     assert_eq!(level, "info");
     assert!(
         what.starts_with("route sidekiq is lossy: a job of kinds send_email is gone if"),
@@ -203,7 +182,7 @@ fn what_may_be_lost_is_explained() {
     place.write("rowlock.toml", [&drain_to(&url), SIDEKIQ, pair].concat());
     place.ok(&["apply"]);
     place.ok(&["reconcile", "run"]);
-    let (exit, found) = doctor(&place);
+    let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(0), "{found:#?}");
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
 }
@@ -213,11 +192,11 @@ fn a_redis_that_throws_keys_away_is_found() {
     let redis = redis();
     let (place, _drain) = well(&redis);
     redis.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
-    let (level, what, _) = only(&place, "R022");
+    let (level, what, _) = place.only("R022", &[]);
     assert_eq!(level, "info");
     assert!(what.contains("maxmemory-policy allkeys-lru"), "{what}");
     redis.command(&["CONFIG", "SET", "maxmemory", "1gb"]);
-    let (level, _, remedy) = only(&place, "R022");
+    let (level, _, remedy) = place.only("R022", &[]);
     assert_eq!(level, "warn");
     mend(&place, &redis, &remedy);
 }
@@ -228,7 +207,7 @@ fn a_redis_that_keeps_nothing_is_worse_for_sidekiq() {
     let place = Place::with_config(&drain_to(&redis.url()));
     place.ok(&["apply"]);
     let drain = run(&place);
-    let (level, what, remedy) = only(&place, "R023");
+    let (level, what, remedy) = place.only("R023", &[]);
     assert_eq!(level, "info");
     assert!(what.contains("keeps nothing on disk"), "{what}");
     stop(drain);
@@ -236,7 +215,7 @@ fn a_redis_that_keeps_nothing_is_worse_for_sidekiq() {
     place.write("rowlock.toml", [&drain_to(&url), SIDEKIQ].concat());
     place.ok(&["apply"]);
     let _drain = run(&place);
-    let (exit, found) = doctor(&place);
+    let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(6));
     let disk = found.iter().find(|each| each["code"] == "R023").unwrap();
     assert_eq!(disk["level"], "warn", "{disk}");
@@ -250,20 +229,20 @@ fn a_redis_that_can_not_be_used_is_found() {
     let (place, drain) = well(&redis);
     stop(drain);
     redis.command(&["SET", "rowlock:{jobs}:owner", "7"]);
-    let (level, what, remedy) = only(&place, "R024");
+    let (level, what, remedy) = place.only("R024", &[]);
     assert_eq!(level, "error");
     assert!(what.contains("another store's jobs are at"), "{what}");
     assert!(what.contains("?prefix=NAME"), "{what}");
     mend(&place, &redis, &remedy.replace('\'', ""));
     redis.command(&["SET", "rowlock:{jobs}:notes", "mine"]);
-    let (level, what, remedy) = only(&place, "R024");
+    let (level, what, remedy) = place.only("R024", &[]);
     assert_eq!(level, "warn");
     assert!(what.contains("rowlock:{jobs}:notes"), "{what}");
     assert!(remedy.contains("?prefix=NAME"), "{remedy}");
     redis.command(&["DEL", "rowlock:{jobs}:notes"]);
-    assert_eq!(doctor(&place).0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
     redis.kill();
-    let (level, what, remedy) = only(&place, "R024");
+    let (level, what, remedy) = place.only("R024", &[]);
     assert_eq!(level, "error");
     assert!(what.starts_with("route redis can't be used: "), "{what}");
     assert!(what.contains("can't reach Redis"), "{what}");
@@ -280,7 +259,7 @@ fn a_redis_that_is_almost_full_is_found() {
         .lines()
         .find_map(|line| line.strip_prefix("used_memory:"));
     redis.command(&["CONFIG", "SET", "maxmemory", used.unwrap().trim()]);
-    let (level, what, remedy) = only(&place, "R029");
+    let (level, what, remedy) = place.only("R029", &[]);
     assert_eq!(level, "warn");
     assert!(
         what.contains("no job can be sent when it is full"),

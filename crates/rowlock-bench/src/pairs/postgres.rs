@@ -65,26 +65,11 @@ impl Server {
         Ok(all)
     }
 
-    /// A statement in the run's own schema.
-    fn put(&self, text: &str) -> String {
-        text.replace("bench.", &format!("{}.", self.schema))
-    }
-
     async fn fill(&self, rows: usize) -> Result<()> {
         migrate_up(&self.address).await?;
         let text = include_str!("sql/postgres_rows.sql").replace("1000000", &rows.to_string());
         self.each(&text).await?;
         self.checkpoint().await
-    }
-
-    /// Statements one by one: some of them can't share a transaction.
-    async fn each(&self, text: &str) -> Result<()> {
-        let session = self.session().await?;
-        let text = self.put(text);
-        for statement in text.split(";\n").filter(|each| !each.trim().is_empty()) {
-            session.client.batch_execute(statement).await?;
-        }
-        Ok(())
     }
 
     /// How often the rows' table was looked into, in whatever way.

@@ -8,7 +8,6 @@ mod away;
 mod bare;
 mod broker;
 mod counted;
-mod databases;
 mod pinned;
 mod sent;
 mod store;
@@ -18,8 +17,8 @@ use anyhow::{Context, Result};
 use rowlock::engine::postgres::drop_schema;
 
 use self::broker::Broker;
-use self::databases::Databases;
 use self::store::Store;
+use crate::databases::Databases;
 use crate::server::Server;
 use crate::{Measurement, Place, Progress};
 

@@ -15,10 +15,11 @@ use rowlock::run::{self, Builtin, Runner, Stopper};
 use rowlock::{Clock, Kind, Rowlock, Worker};
 
 use super::broker::Broker;
-use super::databases::Databases;
 use super::store::{declare, stage};
 use super::{KIND, SLOTS, Size};
-use crate::server::{Server, Session};
+use crate::databases::Databases;
+use crate::pin::{Pin, Pinned};
+use crate::server::Server;
 use crate::stopwatch::{Stopwatch, as_f64};
 use crate::{Measurement, Progress};
 
@@ -60,7 +61,9 @@ pub(super) async fn measure(
         without.push(free.through(size.part).await?);
         again.push(free.through(size.part).await?);
     }
-    pinned.still_holds().await?;
+    if let Some(pin) = &pinned.pin {
+        pin.still_holds().await?;
+    }
     Ok(Measurement::new("drain_under_the_pin", "jobs/s", size.part)
         .ours(&under)
         .with("under_the_pin", as_f64(parts * size.part))
@@ -71,7 +74,7 @@ pub(super) async fn measure(
 struct State {
     rowlock: Rowlock,
     line: Line,
-    pin: Option<Session>,
+    pin: Option<Pinned>,
     _beside: Tasks,
 }
 
@@ -99,7 +102,7 @@ impl State {
             let _ = worker.run_until(Stopper::default().stop()).await;
         });
         let pin = match is_pinned {
-            true => Some(pin(server).await?),
+            true => Some(Pinned::new(server, Pin::Reading).await?),
             false => None,
         };
         Ok(Self {
@@ -151,23 +154,4 @@ impl State {
         }
         Ok(())
     }
-
-    /// A snapshot that has ended meanwhile kept nothing.
-    async fn still_holds(&self) -> Result<()> {
-        let Some(pin) = &self.pin else {
-            return Ok(());
-        };
-        let row = pin.client.query_one(include_str!("sql/pin_age.sql"), &[]);
-        let age: i64 = row.await.context("the old snapshot has ended")?.get(0);
-        ensure!(age > 0, "the old snapshot is not old");
-        Ok(())
-    }
-}
-
-/// A transaction that has looked at something and does nothing more.
-async fn pin(server: &Server) -> Result<Session> {
-    let session = server.session().await?;
-    let text = include_str!("sql/pin.sql").replace("bench.", &format!("{}.", server.schema));
-    session.client.batch_execute(&text).await?;
-    Ok(session)
 }

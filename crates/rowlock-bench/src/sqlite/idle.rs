@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 use rowlock::Clock;
 
 use super::ours;
-use super::part::{FIRST, Pace, Part, READY, timed};
+use super::part::{Part, READY};
+use crate::starts::{FIRST, Pace, timed};
 use crate::stopwatch::Stopwatch;
 use crate::{Bound, Measurement, Place, Progress, Size};
 

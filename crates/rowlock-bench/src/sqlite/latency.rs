@@ -1,19 +1,15 @@
 //! How soon a job starts: from the return of its enqueue, after the commit, to its handler's entry.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use rowlock::Clock;
-use rowlock::run::Stopper;
-use tokio::sync::mpsc;
 
 use super::idle::Child;
 use super::ours;
-use super::part::{FIRST, Pace, Part, Times, produce, read, timed, work};
-use crate::measurement::{median, percentile};
+use super::part::{Part, read};
+use crate::starts::{FIRST, Pace, delays, in_process, measurement, timed};
 use crate::{Bound, Measurement, Place, Progress, Size};
 
 /// Where producer and worker are, and what the measurement is called.
@@ -50,7 +46,10 @@ impl Start {
             let path = place.copy(store, "latency.db")?;
             let measuring = async {
                 match self {
-                    Self::InProcess(_) => in_process(&path, jobs).await,
+                    Self::InProcess(_) => {
+                        let rowlock = ours::open(&path)?;
+                        in_process(&rowlock, rowlock.clone(), jobs).await
+                    }
                     Self::Across(_) => across_processes(&path, Pace::Often(jobs)).await,
                     Self::Rare(_) => across_processes(&path, Pace::Rarely(jobs)).await,
                 }
@@ -60,28 +59,6 @@ impl Start {
         }
         Ok(measurement(step, jobs, &rounds).goal("ours", Bound::AtMost(most)))
     }
-}
-
-async fn in_process(path: &Path, jobs: usize) -> Result<Vec<f64>> {
-    let rowlock = ours::open(path)?;
-    rowlock.enqueue(&timed(FIRST)?).await?;
-    let (begun, mut beginnings) = mpsc::unbounded_channel();
-    let stopper = Arc::new(Stopper::default());
-    let working = work(rowlock.clone(), &stopper, move |n| {
-        // The producer reads until every job has begun.
-        let _ = begun.send(n);
-    });
-    let asking = async {
-        beginnings.recv().await.context("the worker ended")?;
-        let returned = produce(&rowlock, Pace::Often(jobs)).await?;
-        for _ in 0..jobs {
-            beginnings.recv().await.context("the worker ended")?;
-        }
-        stopper.ask();
-        anyhow::Ok(returned)
-    };
-    let (entered, returned) = tokio::join!(working, asking);
-    delays(&returned?, &entered?)
 }
 
 async fn across_processes(path: &Path, pace: Pace) -> Result<Vec<f64>> {
@@ -104,37 +81,4 @@ async fn settled(path: &Path) -> Result<()> {
         }
         rowlock.clock().sleep(Duration::from_millis(10)).await;
     }
-}
-
-/// In milliseconds; a handler that was entered before the enqueue returned counts as zero.
-fn delays(returned: &Times, entered: &Times) -> Result<Vec<f64>> {
-    let entered: BTreeMap<_, _> = entered.iter().copied().collect();
-    ensure!(
-        entered.len() == returned.len(),
-        "{} of {} jobs were started",
-        entered.len(),
-        returned.len()
-    );
-    returned
-        .iter()
-        .map(|(n, at)| {
-            let entry = entered
-                .get(n)
-                .with_context(|| format!("job {n} was not started"))?;
-            Ok(entry.saturating_sub(*at).as_secs_f64() * 1_000.0)
-        })
-        .collect()
-}
-
-fn measurement(step: &'static str, jobs: usize, rounds: &[Vec<f64>]) -> Measurement {
-    let of = |part| -> Vec<f64> {
-        rounds
-            .iter()
-            .map(|delays| percentile(delays, part))
-            .collect()
-    };
-    Measurement::new(step, "ms", jobs)
-        .ours(&of(0.5))
-        .with("p95", median(&of(0.95)))
-        .with("p99", median(&of(0.99)))
 }

@@ -18,7 +18,7 @@ use anyhow::Result;
 use self::latency::Start;
 use crate::{Measurement, Place, Progress, Size};
 
-pub use part::{Pace, Part};
+pub use part::Part;
 
 /// What every job of a throughput load carries.
 const PAYLOAD: &str = r#"{"to":"ada@example.com","subject":"hello"}"#;

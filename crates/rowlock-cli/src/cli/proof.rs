@@ -66,6 +66,21 @@ Examples:
   rowlock bench sqlite --check --out docs/bench
   rowlock bench sqlite --quick --json")]
     Sqlite(BenchSqlite),
+    /// The PostgreSQL engine, on the server of --url, in a schema of its own
+    #[command(after_help = "\
+Ours against the bare statements of the same writes, and against the queue that textbooks teach, all in
+the database of --url postgres://... (or ROWLOCK_URL), in a schema rowlock_bench_... that is dropped at
+the end, also after Ctrl-C. Nobody else should use that database meanwhile. It takes some ten minutes.
+With --pinned two million jobs go through while a transaction stays open, in two databases of its own
+that are dropped at the end: some twenty minutes. With --check a goal that was missed is named and the
+exit code is 6.
+
+Examples:
+  rowlock bench postgres --url postgres://localhost/app
+  rowlock bench postgres --url postgres://localhost/app --check --out docs/bench
+  rowlock bench postgres --url postgres://localhost/app --pinned --check
+  rowlock bench postgres --url postgres://localhost/app --quick --json")]
+    Postgres(BenchPostgres),
     /// Ticks of a pair over a million rows, in a temporary folder or with --url on a server
     #[command(after_help = "\
 Ours against plain INSERT ... SELECTs of the same columns, in batches of the same size. With --url
@@ -126,6 +141,16 @@ pub struct BenchSqlite {
         hide_default_value = true
     )]
     pub dir: PathBuf,
+}
+
+/// How to measure PostgreSQL.
+#[derive(Debug, Args)]
+pub struct BenchPostgres {
+    /// Under transactions that stay open: whether speed and space stay as they are
+    #[arg(long)]
+    pub pinned: bool,
+    #[command(flatten)]
+    pub how: BenchSqlite,
 }
 
 #[derive(Debug, Args)]

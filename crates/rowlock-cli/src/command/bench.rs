@@ -5,16 +5,31 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use rowlock::Clock;
 use rowlock::run::Signals;
+use rowlock_bench::postgres::pinned;
 use rowlock_bench::report::{Report, chart, missed, table};
-use rowlock_bench::sqlite::{self, Pace, Part};
-use rowlock_bench::{Machine, Measurement, Place, Size, pairs, redis};
+use rowlock_bench::sqlite::{self, Part};
+use rowlock_bench::{Machine, Measurement, Pace, Place, Size, pairs, postgres, redis};
 
-use crate::cli::{Bench, BenchRedis, BenchSqlite, Global};
+use crate::cli::{Bench, BenchPostgres, BenchRedis, BenchSqlite, Global};
 use crate::{exit, out, show};
 
 pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
     match what {
         Bench::Sqlite(how) => measure(how, What::Sqlite, json).await,
+        Bench::Postgres(BenchPostgres { pinned, how }) => {
+            let needed = || {
+                exit::with(
+                    exit::USAGE,
+                    "name a server: rowlock bench postgres --url postgres://localhost/app",
+                )
+            };
+            let server = server(global).ok_or_else(needed)?;
+            let what = match pinned {
+                true => What::Pinned(server),
+                false => What::Postgres(server),
+            };
+            measure(how, what, json).await
+        }
         Bench::Pairs(how) => measure(how, What::Pairs(server(global)), json).await,
         Bench::Redis(BenchRedis { to, how }) => {
             let what = What::Redis(to.as_deref(), server(global));
@@ -43,6 +58,8 @@ fn server(global: &Global) -> Option<&str> {
 /// What is measured: on which server, and with which Redis.
 enum What<'a> {
     Sqlite,
+    Postgres(&'a str),
+    Pinned(&'a str),
     Pairs(Option<&'a str>),
     Redis(Option<&'a str>, Option<&'a str>),
 }
@@ -63,6 +80,14 @@ impl What<'_> {
                     // The folder goes with the place.
                     () = stop => Ok(None),
                 }
+            }
+            Self::Postgres(server) => {
+                let size = sized(quick, postgres::Size::quick, postgres::Size::full);
+                postgres::run(size, server, &out::note, stop).await
+            }
+            Self::Pinned(server) => {
+                let size = sized(quick, pinned::Size::quick, pinned::Size::full);
+                postgres::run_pinned(size, server, &out::note, stop).await
             }
             Self::Pairs(server) => {
                 let size = sized(quick, pairs::Size::quick, pairs::Size::full);

@@ -92,6 +92,33 @@ impl Place {
         serde_json::from_str(&text).unwrap_or_else(|why| panic!("{args:?}: {why}: {text}"))
     }
 
+    /// How `doctor` ends, and everything it says.
+    pub fn doctor(&self, flags: &[&str]) -> (Option<i32>, Vec<serde_json::Value>) {
+        let finished = self.run(&[&["doctor", "--json"], flags].concat());
+        let lines = finished.stdout.lines();
+        let found: Vec<serde_json::Value> = lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        for each in &found {
+            let fields: Vec<_> = each.as_object().unwrap().keys().collect();
+            assert_eq!(fields, ["code", "level", "remedy", "what"], "{each}");
+        }
+        assert_eq!(finished.stderr, "", "{found:#?}");
+        (finished.code, found)
+    }
+
+    /// The one thing that isn't well: its level, its sentence and its remedy.
+    pub fn only(&self, code: &str, flags: &[&str]) -> (String, String, String) {
+        let (exit, found) = self.doctor(flags);
+        let bad: Vec<_> = found.iter().filter(|each| each["level"] != "ok").collect();
+        assert_eq!(bad.len(), 1, "{found:#?}");
+        assert_eq!(bad[0]["code"], code, "{found:#?}");
+        let text = |field: &str| bad[0][field].as_str().unwrap().to_owned();
+        let harmless = text("level") == "info";
+        assert_eq!(exit, Some(if harmless { 0 } else { 6 }), "{found:#?}");
+        (text("level"), text("what"), text("remedy"))
+    }
+
     /// How many jobs the store has, whatever their state.
     pub fn jobs(&self) -> u64 {
         let stats = self.json(&["stats", "--json"]);

@@ -1,4 +1,4 @@
-//! `bench pairs` and `bench redis` in a schema of their own.
+//! `bench postgres`, `bench pairs` and `bench redis` in a schema of their own.
 
 use serde_json::Value;
 
@@ -17,17 +17,13 @@ fn nothing_is_left(store: &Store) {
 #[test]
 fn ticks_are_measured_on_the_server_that_is_named() {
     let store = Store::empty("this is = not [a configuration");
-    let text = store.ok(&["bench", "pairs", "--quick", "--json"]);
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines = figures(&store, &["bench", "pairs", "--quick", "--json"]);
     let steps = [
         ("first_tick", 25_000, true),
         ("tick_over_live_jobs", 25_000, false),
         ("tick_with_nothing_to_do", 0, false),
     ];
-    assert_eq!(lines.len(), steps.len(), "{text}");
+    assert_eq!(lines.len(), steps.len(), "{lines:#?}");
     for (line, (step, rows, has_limit)) in lines.iter().zip(steps) {
         assert_eq!(line["bench"], "pairs_postgres");
         assert_eq!((&line["step"], &line["jobs"]), (&step.into(), &rows.into()));
@@ -38,13 +34,70 @@ fn ticks_are_measured_on_the_server_that_is_named() {
 }
 
 #[test]
+fn the_engine_is_measured_on_the_server_that_is_named() {
+    let store = Store::empty("this is = not [a configuration");
+    let lines = figures(&store, &["bench", "postgres", "--quick", "--json"]);
+    let steps = [
+        ("enqueue_1", 16, true, false),
+        ("enqueue_16", 64, true, false),
+        ("enqueue_bulk", 2_000, true, false),
+        ("drain", 2_500, true, true),
+        ("drain_without_history", 2_500, true, true),
+        ("drain_with_keys", 2_500, true, true),
+        ("start", 10, false, false),
+        ("idle_worker", 0, false, false),
+        ("claims_behind_history", 3, false, false),
+        ("stats_behind_history", 3, false, false),
+        ("list_behind_history", 3, false, false),
+    ];
+    assert_eq!(lines.len(), steps.len(), "{lines:#?}");
+    for (line, (step, jobs, has_limit, has_canonical)) in lines.iter().zip(steps) {
+        assert_eq!(line["bench"], "postgres");
+        assert_eq!((&line["step"], &line["jobs"]), (&step.into(), &jobs.into()));
+        assert_eq!(line["of_limit"].is_number(), has_limit, "{step}");
+        assert_eq!(line["of_canonical"].is_number(), has_canonical, "{step}");
+    }
+    nothing_is_left(&store);
+}
+
+#[test]
+fn open_transactions_are_measured_in_databases_of_their_own() {
+    let store = Store::empty("this is = not [a configuration");
+    let lines = figures(
+        &store,
+        &["bench", "postgres", "--pinned", "--quick", "--json"],
+    );
+    let steps = [
+        "under_a_snapshot",
+        "under_a_writer",
+        "under_a_snapshot_with_keys",
+    ];
+    assert_eq!(lines.len(), steps.len(), "{lines:#?}");
+    for (line, step) in lines.iter().zip(steps) {
+        assert_eq!(line["bench"], "postgres_pinned");
+        assert_eq!(
+            (&line["step"], &line["jobs"]),
+            (&step.into(), &4_000.into())
+        );
+        for figure in ["ours", "of_without", "textbook_fell", "wal_per_job"] {
+            assert!(line[figure].as_f64() > Some(0.0), "{step} {figure}");
+        }
+    }
+    nothing_is_left(&store);
+}
+
+fn figures(store: &Store, args: &[&str]) -> Vec<Value> {
+    let text = store.ok(args);
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
 fn draining_is_measured_on_the_server_that_is_named() {
     let store = Store::empty("this is = not [a configuration");
-    let text = store.ok(&["bench", "redis", "--quick", "--json"]);
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines = figures(&store, &["bench", "redis", "--quick", "--json"]);
     let steps = [
         ("drain_to_redis", 2_500),
         ("drain_to_redis_postgres", 2_500),
@@ -53,7 +106,7 @@ fn draining_is_measured_on_the_server_that_is_named() {
         ("redis_away", 220),
         ("redis_away_postgres", 220),
     ];
-    assert_eq!(lines.len(), steps.len(), "{text}");
+    assert_eq!(lines.len(), steps.len(), "{lines:#?}");
     for (line, (step, jobs)) in lines.iter().zip(steps) {
         assert_eq!(line["bench"], "redis");
         assert_eq!((&line["step"], &line["jobs"]), (&step.into(), &jobs.into()));

@@ -81,9 +81,14 @@ find = "job.token IS NOT DISTINCT FROM done.token"
 put = "true"
 [[edit]]
 engine = "postgres"
-statement = "settle"
-find = "JOIN rowlock.job ON job.id = v.id AND job.token = v.token"
-put = "JOIN rowlock.job ON job.id = v.id AND job.token IS NOT NULL"
+statement = "whereabouts"
+find = " AND coalesce(job.token, 0) = ANY (every)"
+put = ""
+[[edit]]
+engine = "postgres"
+statement = "whereabouts"
+find = "found.token IS NOT DISTINCT FROM v.token"
+put = "(found.token IS NULL) = (v.token IS NULL)"
 "#;
     let (store, elsewhere) = (Store::empty(""), crate::place::Place::new());
     elsewhere.write("mutant.toml", FENCELESS);

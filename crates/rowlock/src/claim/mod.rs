@@ -171,6 +171,32 @@ pub struct ClaimedJob {
     pub(crate) segment: Option<i16>,
 }
 
+#[cfg(test)]
+impl ClaimedJob {
+    /// Nothing special.
+    pub(crate) fn sample(id: i64, token: i64) -> Self {
+        let name = |text: &str| Name::new(text).unwrap();
+        Self {
+            id: JobId(id),
+            token: Token::stored(token),
+            kind: name("send_email"),
+            queue: name("mail"),
+            priority: 0,
+            payload: Payload::parse("{}").unwrap(),
+            attempt: 1,
+            max_attempts: 20,
+            scheduled_at: Timestamp::UNIX_EPOCH,
+            unique_key: None,
+            tags: Vec::new(),
+            trace_context: None,
+            backoff: Backoff::default(),
+            timeout: Duration::from_secs(60),
+            suspect: false,
+            segment: None,
+        }
+    }
+}
+
 /// The answer to a heartbeat.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Heartbeat {

@@ -87,17 +87,10 @@ pub fn what_commits_late_is_sent_all_the_same() {
 }
 
 pub fn a_verdict_under_an_old_token_is_refused(stand: &Stand) {
-    let rowlock = &stand.site.rowlock;
-    let route = Route::to(stand.redis.url()).unwrap().kind("quick").unwrap();
-    let line = Line::new(rowlock, &route, &Options::default()).unwrap();
+    let routes = stand.site.rowlock.routes();
     let redis = Redis::open(&stand.redis.url(), Clock::system()).unwrap();
     stand.ask(async {
-        let id = stand.site.stage(job("quick")).await;
-        let routes = rowlock.routes();
-        let declared = routes.declare_route(&route.name, &route.kinds, &[], true);
-        declared.await.unwrap();
-        line.beat().await.unwrap();
-        line.open().await.unwrap();
+        let (id, route, line) = one_job(stand, Options::default()).await;
         let worker = WorkerId::random("test").unwrap();
         redis.join(&worker, Duration::from_secs(60)).await.unwrap();
         let run = async || {
@@ -127,6 +120,20 @@ pub fn a_verdict_under_an_old_token_is_refused(stand: &Stand) {
     });
 }
 
+/// A job that goes by a route, and the line that it goes by.
+async fn one_job(stand: &Stand, options: Options) -> (JobId, Route, Line) {
+    let rowlock = &stand.site.rowlock;
+    let route = Route::to(stand.redis.url()).unwrap().kind("quick").unwrap();
+    let line = Line::new(rowlock, &route, &options).unwrap();
+    let id = stand.site.stage(job("quick")).await;
+    let routes = rowlock.routes();
+    let declared = routes.declare_route(&route.name, &route.kinds, &[], true);
+    declared.await.unwrap();
+    line.beat().await.unwrap();
+    line.open().await.unwrap();
+    (id, route, line)
+}
+
 fn settled(id: JobId, token: Token, verdict: Verdict) -> Settlement {
     Settlement {
         id,
@@ -137,21 +144,14 @@ fn settled(id: JobId, token: Token, verdict: Verdict) -> Settlement {
 }
 
 pub fn what_may_still_arrive_is_not_sent_again(stand: &Stand) {
-    let rowlock = &stand.site.rowlock;
-    let route = Route::to(stand.redis.url()).unwrap().kind("quick").unwrap();
+    let routes = stand.site.rowlock.routes();
     // A push may take ten minutes.
     let options = Options {
         lease: Duration::from_secs(3600),
         ..Options::default()
     };
-    let line = Line::new(rowlock, &route, &options).unwrap();
     stand.ask(async {
-        let id = stand.site.stage(job("quick")).await;
-        let routes = rowlock.routes();
-        let declared = routes.declare_route(&route.name, &route.kinds, &[], true);
-        declared.await.unwrap();
-        line.beat().await.unwrap();
-        line.open().await.unwrap();
+        let (id, route, line) = one_job(stand, options).await;
         // Another drain has claimed it and is about to send it.
         let mut claim = wanted(&route.holder(), &[], 1);
         claim.route = Some(route.name.clone());

@@ -94,6 +94,10 @@ impl Home for Own {
 
     fn open(&self, clock: Clock) -> Rowlock {
         let engine = wait(Postgres::open(self.address(), clock.clone())).unwrap();
+        let engine = match std::env::var("ROWLOCK_SEGMENT_BYTES") {
+            Ok(bytes) => engine.segment_bytes(bytes.parse().unwrap()),
+            Err(_) => engine,
+        };
         Rowlock::with(engine, clock)
     }
 

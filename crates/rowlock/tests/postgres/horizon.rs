@@ -15,7 +15,8 @@ const STEP: Duration = Duration::from_millis(200);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// It keeps what is dead from being cleaned up, and has no lock on any segment.
-const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM rowlock.kind";
+pub const SNAPSHOT: &str =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM rowlock.kind";
 
 /// Jobs for tomorrow, jobs that go through meanwhile, so many at a time, and a segment's bytes.
 fn extent() -> (usize, usize, usize, u64) {

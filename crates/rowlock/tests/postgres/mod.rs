@@ -20,6 +20,7 @@ mod rivals;
 mod routes;
 mod server;
 mod sessions;
+mod siege;
 mod small;
 pub mod space;
 mod stand;
@@ -53,6 +54,8 @@ cases! {
         a_held_backlog_moves_out_of_the_way;
     rivals:
         nothing_is_lost_while_the_ring_turns;
+    siege:
+        nothing_is_lost_under_siege;
     late:
         an_open_transaction_keeps_only_its_own_segment,
         a_dump_that_stays_open_stalls_nobody_and_is_named,

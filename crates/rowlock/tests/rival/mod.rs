@@ -1,5 +1,6 @@
 //! Processes of their own: each is this test binary in another role.
 
+mod besiege;
 mod drain;
 mod insist;
 mod late;
@@ -38,6 +39,10 @@ pub fn act(arguments: &[String]) -> ExitCode {
         ["produce", url, told, seed, jobs] => {
             let (seed, jobs) = (seed.parse().unwrap(), jobs.parse().unwrap());
             runtime.block_on(produce::produce(url, told, seed, jobs));
+        }
+        ["besiege", url, told, seed, transactions] => {
+            let (seed, transactions) = (seed.parse().unwrap(), transactions.parse().unwrap());
+            runtime.block_on(besiege::besiege(url, told, seed, transactions));
         }
         ["full", disk] => crate::postgres::space::inside(disk.as_ref()),
         ["insist", url, told] => runtime.block_on(insist::insist(url, told)),

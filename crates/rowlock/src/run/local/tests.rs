@@ -1,40 +1,14 @@
-use std::time::Duration;
-
-use jiff::Timestamp;
-
 use super::*;
-use crate::job::{Backoff, Payload};
 use crate::run::attempt::release;
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
-fn job(id: i64, token: i64) -> ClaimedJob {
-    ClaimedJob {
-        id: JobId(id),
-        token: Token::stored(token),
-        kind: name("mail"),
-        queue: name("mail"),
-        priority: 0,
-        payload: Payload::parse("{}").unwrap(),
-        attempt: 1,
-        max_attempts: 20,
-        scheduled_at: Timestamp::UNIX_EPOCH,
-        unique_key: None,
-        tags: Vec::new(),
-        trace_context: None,
-        backoff: Backoff::default(),
-        timeout: Duration::from_secs(60),
-        suspect: false,
-        segment: None,
-    }
-}
-
 /// So many slots that wait, and as many jobs that they can take.
 fn local(jobs: i64, slots: usize) -> Local {
     let local = Local::new(WorkerId::random("test").unwrap(), BTreeMap::new());
-    local.add((1..=jobs).map(|id| job(id, 7)).collect());
+    local.add((1..=jobs).map(|id| ClaimedJob::sample(id, 7)).collect());
     assert_eq!((0..99).filter(|_| local.wants_slot(slots)).count(), slots);
     local
 }
@@ -78,7 +52,7 @@ async fn a_slot_that_a_lost_lease_has_left_behind_is_replaced() {
     let stuck = local.take().await.unwrap();
     local.forget();
     assert_eq!(local.held(), 0);
-    local.add(vec![job(1, 8)]);
+    local.add(vec![ClaimedJob::sample(1, 8)]);
     assert!(local.wants_slot(1), "the first one may never end");
     let again = local.take().await.unwrap();
     assert_eq!(again.job.token, Token::stored(8));
@@ -103,9 +77,13 @@ async fn nothing_starts_once_it_is_closed_or_nobody_listens() {
 async fn a_full_queue_lets_others_pass() {
     let limits = BTreeMap::from([(name("mail"), 1)]);
     let local = Local::new(WorkerId::random("test").unwrap(), limits);
-    let mut other = job(9, 7);
+    let mut other = ClaimedJob::sample(9, 7);
     other.queue = name("other");
-    local.add(vec![job(1, 7), job(2, 7), other]);
+    local.add(vec![
+        ClaimedJob::sample(1, 7),
+        ClaimedJob::sample(2, 7),
+        other,
+    ]);
     assert_eq!((0..99).filter(|_| local.wants_slot(3)).count(), 3);
     let ids = [local.take().await.unwrap(), local.take().await.unwrap()].map(|taken| taken.job.id);
     assert_eq!(ids, [JobId(1), JobId(9)]);

@@ -80,10 +80,8 @@ fn seconds(time: Timestamp) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::job::{Backoff, Name, Payload, Token};
+    use crate::job::{Name, Payload};
 
     fn name(text: &str) -> Name {
         Name::new(text).unwrap()
@@ -95,22 +93,9 @@ mod tests {
 
     fn job(payload: &str) -> ClaimedJob {
         ClaimedJob {
-            id: JobId(258),
-            token: Token::stored(1),
-            kind: name("send_email"),
-            queue: name("mail"),
-            priority: 0,
             payload: Payload::parse(payload).unwrap(),
-            attempt: 1,
-            max_attempts: 20,
             scheduled_at: at(1_700_000_000_250),
-            unique_key: None,
-            tags: Vec::new(),
-            trace_context: None,
-            backoff: Backoff::default(),
-            timeout: Duration::from_secs(60),
-            suspect: false,
-            segment: None,
+            ..ClaimedJob::sample(258, 1)
         }
     }
 

@@ -7,14 +7,14 @@ use tokio_postgres::error::SqlState;
 
 use crate::server::Server;
 
-pub(super) struct Databases {
+pub(crate) struct Databases {
     server: Server,
     /// With an old snapshot, and without.
     names: [String; 2],
 }
 
 impl Databases {
-    pub(super) fn new(server: &Server) -> Result<Self> {
+    pub(crate) fn new(server: &Server) -> Result<Self> {
         let name = format!("rowlock_bench_{:x}", Token::random()?.get());
         Ok(Self {
             server: Server::new(&server.url)?,
@@ -23,7 +23,7 @@ impl Databases {
     }
 
     /// Whether this role may.
-    pub(super) async fn make(&self) -> Result<bool> {
+    pub(crate) async fn make(&self) -> Result<bool> {
         let session = self.server.session().await?;
         for name in &self.names {
             let text = format!("CREATE DATABASE {name}");
@@ -38,7 +38,7 @@ impl Databases {
     }
 
     /// A schema in each of them.
-    pub(super) fn servers(&self) -> Result<[Server; 2]> {
+    pub(crate) fn servers(&self) -> Result<[Server; 2]> {
         let [pinned, free] = &self.names;
         let url = &self.server.url;
         Ok([
@@ -47,7 +47,7 @@ impl Databases {
         ])
     }
 
-    pub(super) async fn drop(&self) -> Result<()> {
+    pub(crate) async fn drop(&self) -> Result<()> {
         let session = self.server.session().await?;
         for name in &self.names {
             let text = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");

@@ -1,0 +1,48 @@
+//! What a worker asks of the server that has nothing to do.
+
+use anyhow::Result;
+use rowlock::run::{Builtin, Runner, Stopper};
+use rowlock::{Clock, Kind, Worker};
+
+use super::{KIND, Size};
+use crate::server::Server;
+use crate::stopwatch::{Stopwatch, as_f64};
+use crate::{Bound, Measurement, Progress};
+
+pub(super) async fn measure(
+    size: &Size,
+    server: &Server,
+    say: Progress<'_>,
+) -> Result<Measurement> {
+    say("idle worker");
+    server.fresh().await?;
+    let rowlock = server.open().await?;
+    let worker =
+        Worker::new(rowlock, ()).handle_kind(Kind::new(KIND)?, Runner::Builtin(Builtin::Noop));
+    let stopper = Stopper::default();
+    let clock = Clock::system();
+    let watching = async {
+        // The looks for work grow rarer first.
+        clock.sleep(size.idle / 4).await;
+        let (before, watch) = (transactions(server).await?, Stopwatch::start());
+        clock.sleep(size.idle).await;
+        let after = transactions(server).await?;
+        let time = watch.elapsed().as_secs_f64();
+        stopper.ask();
+        // The second look itself.
+        anyhow::Ok(as_f64(after.saturating_sub(before + 1)) / time)
+    };
+    let (worked, rate) = tokio::join!(worker.run_until(stopper.stop()), watching);
+    worked?;
+    Ok(Measurement::new("idle_worker", "transactions/s", 0)
+        .ours(&[rate?])
+        .goal("ours", Bound::AtMost(1.0)))
+}
+
+/// How many this database has ended, whoever asked for them: it should have no other guests.
+async fn transactions(server: &Server) -> Result<usize> {
+    let session = server.session().await?;
+    let text = include_str!("sql/transactions.sql");
+    let count: i64 = session.client.query_one(text, &[]).await?.get(0);
+    Ok(usize::try_from(count)?)
+}

@@ -1,0 +1,118 @@
+//! The canonical queue: a table with a partial index, rows locked with SKIP LOCKED and deleted when done.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::PAYLOAD;
+use super::connections::{at_once, ensure_rows, share};
+use crate::server::Server;
+use crate::stopwatch::Stopwatch;
+
+/// Its workers.
+const CONNECTIONS: usize = 4;
+/// How many jobs a claim takes; the best counts.
+const SIZES: [i64; 3] = [1, 10, 100];
+
+pub(super) async fn create(server: &Server) -> Result<()> {
+    server.each(include_str!("sql/textbook.sql")).await
+}
+
+/// One row a transaction, on so many connections.
+pub(super) async fn enqueue(server: &Server, connections: usize, jobs: usize) -> Result<f64> {
+    let text = server.put(include_str!("sql/textbook_enqueue.sql"));
+    let (stored, watch) = at_once(server, connections, "", |n, session| {
+        let (text, share) = (text.clone(), share(jobs, connections, n));
+        async move {
+            let insert = session.client.prepare(&text).await?;
+            for _ in 0..share {
+                session.client.execute(&insert, &[&PAYLOAD]).await?;
+            }
+            Ok(share)
+        }
+    })
+    .await?;
+    let rate = watch.rate(stored);
+    ensure_rows(server, "textbook", jobs).await?;
+    Ok(rate)
+}
+
+pub(super) async fn fill(server: &Server, jobs: usize) -> Result<()> {
+    let session = server.session().await?;
+    let text = server.put(include_str!("sql/textbook_fill.sql"));
+    let jobs = i64::try_from(jobs)?;
+    session.client.execute(&text, &[&PAYLOAD, &jobs]).await?;
+    server.each("VACUUM ANALYZE bench.textbook").await
+}
+
+/// Its best rate over so long, each size with a new backlog.
+pub(super) async fn drain(server: &Server, backlog: usize, patience: Duration) -> Result<f64> {
+    Ok(best(server, backlog, patience).await?.0)
+}
+
+/// How many jobs a claim should take.
+pub(super) async fn best_size(server: &Server, backlog: usize, patience: Duration) -> Result<i64> {
+    Ok(best(server, backlog, patience).await?.1)
+}
+
+async fn best(server: &Server, backlog: usize, patience: Duration) -> Result<(f64, i64)> {
+    let mut best = (0.0_f64, 0);
+    for size in SIZES {
+        server.each("TRUNCATE bench.textbook").await?;
+        let rate = rate_of(server, backlog, size, patience).await?;
+        if rate > best.0 {
+            best = (rate, size);
+        }
+    }
+    Ok(best)
+}
+
+/// So many jobs have gone through, and their rows are dead.
+pub(super) async fn leave_dead(server: &Server, jobs: usize) -> Result<()> {
+    fill(server, jobs).await?;
+    server.each("DELETE FROM bench.textbook").await
+}
+
+/// Its rate with so many jobs in a claim.
+pub(super) async fn rate_of(
+    server: &Server,
+    backlog: usize,
+    size: i64,
+    patience: Duration,
+) -> Result<f64> {
+    fill(server, backlog).await?;
+    rate(server, size, patience).await
+}
+
+/// Jobs a second with so many in a claim, until the time is over or nothing waits.
+async fn rate(server: &Server, size: i64, patience: Duration) -> Result<f64> {
+    let claim = server.put(include_str!("sql/textbook_claim.sql"));
+    let delete = server.put(include_str!("sql/textbook_delete.sql"));
+    let (done, watch) = at_once(server, CONNECTIONS, "", |_, session| {
+        let (claim, delete) = (claim.clone(), delete.clone());
+        async move {
+            let client = &session.client;
+            let (claim, delete) = (
+                client.prepare(&claim).await?,
+                client.prepare(&delete).await?,
+            );
+            let watch = Stopwatch::start();
+            let mut done = 0;
+            while watch.elapsed() < patience {
+                client.batch_execute("BEGIN").await?;
+                let rows = client.query(&claim, &[&size]).await?;
+                let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+                client.execute(&delete, &[&ids]).await?;
+                client.batch_execute("COMMIT").await?;
+                if ids.is_empty() {
+                    break;
+                }
+                done += ids.len();
+            }
+            Ok(done)
+        }
+    })
+    .await?;
+    ensure!(done > 0, "nothing was done");
+    Ok(watch.rate(done))
+}
