@@ -78,6 +78,17 @@ pub async fn three_thousand_lanes_are_served_in_order(small: Small) {
     assert_eq!(lanes(), 0);
 }
 
+pub async fn a_claim_that_could_take_more_wants_to_be_woken(small: Small) {
+    let site = small.open(&Clock::system());
+    let worker = site.join().await;
+    // Now and then a claim looks twice; what counts is the one look of the others.
+    for _ in 0..20 {
+        site.stage_many("mail", 1).await;
+        assert_eq!(site.claim(&worker, &["mail"], 5).await.len(), 1);
+        assert_eq!(small.number("SELECT last_value FROM rowlock.bell"), 1);
+    }
+}
+
 pub async fn a_lane_that_was_dropped_is_found_again(small: Small) {
     let site = small.open(&Clock::system());
     let worker = site.join().await;

@@ -244,8 +244,9 @@ impl Postgres {
 
     fn rest(&self, outlook: &Outlook, empty: bool) -> Option<Duration> {
         let answers = outlook.answered(empty);
+        // Something may have been committed between the look and the sign.
         if !empty {
-            return None;
+            return Some(SHORTEST_REST);
         }
         let pause = SHORTEST_REST.saturating_mul(1 << answers.saturating_sub(1).min(10));
         match (pause < LONGEST_REST, self.is_listening()) {

@@ -171,8 +171,8 @@ BEGIN
               ORDER BY a.ready_at LIMIT 100) AS a;
         look_aside := coalesce(first.due <= now, false);
         next_due := least(next_due, coalesce(first.wanted, CASE WHEN first.seen = 100 THEN first.latest END));
-        -- Whoever goes to sleep puts the sign up.
-        IF taken = 0 AND (SELECT last_value FROM rowlock.bell) = 0 THEN
+        -- Whoever could take more puts the sign up before it goes to sleep.
+        IF (SELECT last_value FROM rowlock.bell) = 0 THEN
             PERFORM setval('rowlock.bell', 1);
         END IF;
     END IF;
