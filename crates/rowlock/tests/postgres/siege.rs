@@ -93,6 +93,7 @@ impl Siege {
         let seed = (self.seed * 100 + n).to_string();
         let transactions = self.transactions.to_string();
         let mut command = self.rival(&["besiege", &url, &told, &seed, &transactions]);
+        #[expect(clippy::disallowed_methods, reason = "joined at the end of the round")]
         std::thread::spawn(move || Process::run(&mut command, ""))
     }
 
