@@ -1,8 +1,16 @@
 //! `bench postgres`, `bench pairs` and `bench redis` in a schema of their own.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use serde_json::Value;
 
 use crate::store::{CANARY, Store};
+
+/// Databases are the whole server's: whoever looks for what was left must not see another case's.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn nothing_is_left(store: &Store) {
     let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'rowlock%'";
@@ -16,6 +24,7 @@ fn nothing_is_left(store: &Store) {
 
 #[test]
 fn ticks_are_measured_on_the_server_that_is_named() {
+    let _alone = alone();
     let store = Store::empty("this is = not [a configuration");
     let lines = figures(&store, &["bench", "pairs", "--quick", "--json"]);
     let steps = [
@@ -35,6 +44,7 @@ fn ticks_are_measured_on_the_server_that_is_named() {
 
 #[test]
 fn the_engine_is_measured_on_the_server_that_is_named() {
+    let _alone = alone();
     let store = Store::empty("this is = not [a configuration");
     let lines = figures(&store, &["bench", "postgres", "--quick", "--json"]);
     let steps = [
@@ -62,6 +72,7 @@ fn the_engine_is_measured_on_the_server_that_is_named() {
 
 #[test]
 fn open_transactions_are_measured_in_databases_of_their_own() {
+    let _alone = alone();
     let store = Store::empty("this is = not [a configuration");
     let lines = figures(
         &store,
@@ -96,6 +107,7 @@ fn figures(store: &Store, args: &[&str]) -> Vec<Value> {
 
 #[test]
 fn draining_is_measured_on_the_server_that_is_named() {
+    let _alone = alone();
     let store = Store::empty("this is = not [a configuration");
     let lines = figures(&store, &["bench", "redis", "--quick", "--json"]);
     let steps = [
@@ -122,6 +134,7 @@ fn draining_is_measured_on_the_server_that_is_named() {
 
 #[test]
 fn ctrl_c_leaves_no_schema_behind() {
+    let _alone = alone();
     let store = Store::empty("");
     let mut bench = store.start(&["bench", "pairs"]);
     bench.line_with("round 1 of 3");
