@@ -20,10 +20,20 @@ impl Line {
     /// Whatever the sink answers. Reports come again until they are forgotten, and one that was applied
     /// already is refused.
     pub async fn collect(&self, wait: Duration) -> Result<(usize, usize)> {
-        let reports = match self.sink.reports(MOST, wait).await {
-            Ok(reports) => reports,
-            Err(why) => return Err(self.down(why)),
-        };
+        let reports = self.reported(wait).await?;
+        self.apply(&reports).await
+    }
+
+    /// What workers have said; waits up to `wait` for the first of it. Whoever gives up waiting loses
+    /// nothing: it comes again.
+    pub(super) async fn reported(&self, wait: Duration) -> Result<Vec<Report>> {
+        let reports = self.sink.reports(MOST, wait).await;
+        reports.map_err(|why| self.down(why))
+    }
+
+    /// What was begun here is to be ended: a report that was applied and isn't forgotten comes again, and
+    /// would be refused then.
+    pub(super) async fn apply(&self, reports: &[Report]) -> Result<(usize, usize)> {
         if reports.is_empty() {
             return Ok((0, 0));
         }
@@ -41,7 +51,7 @@ impl Line {
         }
         let refused = reports.len() - accepted;
         event::collected(&self.route, accepted, refused);
-        let done: Vec<(JobId, Token)> = unique(&reports);
+        let done: Vec<(JobId, Token)> = unique(reports);
         if let Err(why) = self.sink.forget(&done).await {
             return Err(self.down(why));
         }

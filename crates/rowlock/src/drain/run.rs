@@ -163,7 +163,7 @@ impl Drain {
             () = scheduler.run() => {}
             () = reconcile::upkeep(rowlock.engine(), clock.clone(), options.lease) => {}
         }
-        // A push under way comes to its end: its rows would wait for the next drain otherwise.
+        // What is under way comes to its end: its rows would wait for the next drain otherwise.
         if clock.timeout(LAST_PUSHES, tasks.join()).await.is_none() {
             tracing::warn!("a sink doesn't answer: the next drain asks it what it holds");
         }

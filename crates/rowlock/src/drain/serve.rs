@@ -138,17 +138,23 @@ impl Serving {
         let mut wait = SHORTEST;
         while self.until_up().await {
             let line = Arc::clone(&self.line);
-            let collected = async {
+            let reported = async {
                 match line.sink.is_my_turn(TURN).await {
-                    Ok(true) => line.collect(COLLECT_WAIT).await.map(Some),
+                    Ok(true) => line.reported(COLLECT_WAIT).await.map(Some),
                     Ok(false) => Ok(None),
                     Err(why) => Err(line.down(why)),
                 }
             };
-            let collected = tokio::select! {
+            // A stop ends the wait for reports; those that have come are applied to the end.
+            let reported = tokio::select! {
                 biased;
                 () = self.stop.asked() => return,
-                collected = collected => collected,
+                reported = reported => reported,
+            };
+            let collected = match reported {
+                Ok(Some(reports)) => line.apply(&reports).await.map(Some),
+                Ok(None) => Ok(None),
+                Err(why) => Err(why),
             };
             match collected {
                 Ok(None) => {
