@@ -32,6 +32,26 @@ const PAYLOAD: &str = r#"{"to":"ada@example.com","subject":"hello"}"#;
 /// Jobs in one call of a bulk enqueue, and in a claim of the bare loop.
 const BATCH: usize = 1_000;
 
+/// A part of the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Part {
+    Enqueue,
+    Drain,
+    Start,
+    Idle,
+    History,
+}
+
+/// All of them, in the order of a job's journey.
+pub const PARTS: [Part; 5] = [
+    Part::Enqueue,
+    Part::Drain,
+    Part::Start,
+    Part::Idle,
+    Part::History,
+];
+
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
@@ -97,20 +117,21 @@ impl Size {
     }
 }
 
-/// Measures on a server, in the order of a job's journey. Nothing stays of it, also when `stop` comes first:
+/// Measures these parts on a server. Nothing stays of it, also when `stop` comes first:
 /// the answer is nothing then.
 ///
 /// # Errors
 /// When the server can't be used, or a load didn't handle exactly the jobs it should.
 pub async fn run(
     size: Size,
+    parts: &[Part],
     url: &str,
     say: Progress<'_>,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<Vec<Measurement>>> {
     let (server, behind) = (Server::new(url)?, Server::new(url)?);
     let measured = tokio::select! {
-        measured = measure(&size, &server, &behind, say) => measured.map(Some),
+        measured = measure(&size, parts, &server, &behind, say) => measured.map(Some),
         () = stop => Ok(None),
     };
     // Whatever happened, nothing of it stays.
@@ -174,15 +195,21 @@ async fn make(databases: &Databases) -> Result<()> {
 
 async fn measure(
     size: &Size,
+    parts: &[Part],
     server: &Server,
     behind: &Server,
     say: Progress<'_>,
 ) -> Result<Vec<Measurement>> {
-    let mut all = enqueue::measure(size, server, say).await?;
-    all.extend(drain::measure(size, server, say).await?);
-    all.push(start::measure(size, server, say).await?);
-    all.push(idle::measure(size, server, say).await?);
-    all.extend(history::measure(size, behind, server, say).await?);
+    let mut all = Vec::new();
+    for part in parts {
+        match part {
+            Part::Enqueue => all.extend(enqueue::measure(size, server, say).await?),
+            Part::Drain => all.extend(drain::measure(size, server, say).await?),
+            Part::Start => all.push(start::measure(size, server, say).await?),
+            Part::Idle => all.push(idle::measure(size, server, say).await?),
+            Part::History => all.extend(history::measure(size, behind, server, say).await?),
+        }
+    }
     let named = |made| Measurement {
         bench: "postgres",
         ..made

@@ -18,6 +18,8 @@ pub(super) fn job() -> Result<NewJob> {
 
 /// One job a call on the application's own connections, each in a transaction of its own.
 pub(super) async fn enqueue(server: &Server, connections: usize, jobs: usize) -> Result<f64> {
+    let rowlock = server.open().await?;
+    rowlock.operate().apply(&[Kind::new(KIND)?]).await?;
     let (stored, watch) = at_once(server, connections, "", |n, session| {
         let (schema, job) = (server.address.schema.clone(), job());
         let share = share(jobs, connections, n);

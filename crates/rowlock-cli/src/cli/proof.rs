@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub enum Demo {
@@ -68,24 +68,25 @@ Examples:
     Sqlite(BenchSqlite),
     /// The PostgreSQL engine, on the server of --url, in a schema of its own
     #[command(after_help = "\
-Ours against the bare statements of the same writes, and against the queue that textbooks teach, all in
-the database of --url postgres://... (or ROWLOCK_URL), in a schema rowlock_bench_... that is dropped at
-the end, also after Ctrl-C. Nobody else should use that database meanwhile. It takes some ten minutes.
-With --pinned two million jobs go through while a transaction stays open, in two databases of its own
-that are dropped at the end: some twenty minutes. With --check a goal that was missed is named and the
-exit code is 6.
+Ours against the bare statements of the same writes, and against the queue that textbooks teach,
+all in the database of --url postgres://... (or ROWLOCK_URL), in a schema rowlock_bench_... that is
+dropped at the end, also after Ctrl-C. Nobody else should use that database meanwhile. It takes some
+ten minutes. With --pinned two million jobs go through while a transaction stays open, in two
+databases of its own that are dropped at the end: some twenty minutes. With --check a goal that was
+missed is named and the exit code is 6.
 
 Examples:
   rowlock bench postgres --url postgres://localhost/app
   rowlock bench postgres --url postgres://localhost/app --check --out docs/bench
+  rowlock bench postgres --url postgres://localhost/app --only drain
   rowlock bench postgres --url postgres://localhost/app --pinned --check
   rowlock bench postgres --url postgres://localhost/app --quick --json")]
     Postgres(BenchPostgres),
     /// Ticks of a pair over a million rows, in a temporary folder or with --url on a server
     #[command(after_help = "\
 Ours against plain INSERT ... SELECTs of the same columns, in batches of the same size. With --url
-postgres://... (or ROWLOCK_URL) it happens in that database, in a schema rowlock_bench_... of its own
-that is dropped at the end, also after Ctrl-C; otherwise in a temporary SQLite file, never in your
+postgres://... (or ROWLOCK_URL) it happens in that database, in a schema rowlock_bench_... of its
+own that is dropped at the end, also after Ctrl-C; otherwise in a temporary SQLite file, never in your
 store. It takes some minutes. With --check a goal that was missed is named and the exit code is 6.
 
 Examples:
@@ -96,11 +97,11 @@ Examples:
     /// Draining to Redis and workers that take from it, in a temporary folder and with --url on a server
     #[command(after_help = "\
 It starts a redis-server of its own from PATH and ends it, or uses the one of --to, below a prefix
-bench_... whose keys are removed at the end; a Redis that is given is not killed, so that step is left
-out. Rows are in a temporary SQLite file; with --url postgres://... (or ROWLOCK_URL) also in that
-database, in a schema rowlock_bench_... of its own, and for an old snapshot in two databases of its own;
-all are dropped at the end, also after Ctrl-C. It takes some minutes, with a server some fifteen. With
---check a goal that was missed is named and the exit code is 6.
+bench_... whose keys are removed at the end; a Redis that is given is not killed, so that step is
+left out. Rows are in a temporary SQLite file; with --url postgres://... (or ROWLOCK_URL) also in that
+database, in a schema rowlock_bench_... of its own, and for an old snapshot in two databases of its
+own; all are dropped at the end, also after Ctrl-C. It takes some minutes, with a server some
+fifteen. With --check a goal that was missed is named and the exit code is 6.
 
 Examples:
   rowlock bench redis --check
@@ -143,9 +144,22 @@ pub struct BenchSqlite {
     pub dir: PathBuf,
 }
 
+/// A part of `bench postgres`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchPart {
+    Enqueue,
+    Drain,
+    Start,
+    Idle,
+    History,
+}
+
 /// How to measure PostgreSQL.
 #[derive(Debug, Args)]
 pub struct BenchPostgres {
+    /// Only this part of it; more than one may be named
+    #[arg(long, value_enum, value_name = "PART", conflicts_with_all = ["pinned", "out"])]
+    pub only: Vec<BenchPart>,
     /// Under transactions that stay open: whether speed and space stay as they are
     #[arg(long)]
     pub pinned: bool,

@@ -10,13 +10,13 @@ use rowlock_bench::report::{Report, chart, missed, table};
 use rowlock_bench::sqlite::{self, Part};
 use rowlock_bench::{Machine, Measurement, Pace, Place, Size, pairs, postgres, redis};
 
-use crate::cli::{Bench, BenchPostgres, BenchRedis, BenchSqlite, Global};
+use crate::cli::{Bench, BenchPart, BenchPostgres, BenchRedis, BenchSqlite, Global};
 use crate::{exit, out, show};
 
 pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
     match what {
         Bench::Sqlite(how) => measure(how, What::Sqlite, json).await,
-        Bench::Postgres(BenchPostgres { pinned, how }) => {
+        Bench::Postgres(BenchPostgres { only, pinned, how }) => {
             let needed = || {
                 exit::with(
                     exit::USAGE,
@@ -26,7 +26,7 @@ pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
             let server = server(global).ok_or_else(needed)?;
             let what = match pinned {
                 true => What::Pinned(server),
-                false => What::Postgres(server),
+                false => What::Postgres(server, parts(only)),
             };
             measure(how, what, json).await
         }
@@ -58,7 +58,7 @@ fn server(global: &Global) -> Option<&str> {
 /// What is measured: on which server, and with which Redis.
 enum What<'a> {
     Sqlite,
-    Postgres(&'a str),
+    Postgres(&'a str, Vec<postgres::Part>),
     Pinned(&'a str),
     Pairs(Option<&'a str>),
     Redis(Option<&'a str>, Option<&'a str>),
@@ -81,9 +81,9 @@ impl What<'_> {
                     () = stop => Ok(None),
                 }
             }
-            Self::Postgres(server) => {
+            Self::Postgres(server, parts) => {
                 let size = sized(quick, postgres::Size::quick, postgres::Size::full);
-                postgres::run(size, server, &out::note, stop).await
+                postgres::run(size, parts, server, &out::note, stop).await
             }
             Self::Pinned(server) => {
                 let size = sized(quick, pinned::Size::quick, pinned::Size::full);
@@ -99,6 +99,21 @@ impl What<'_> {
             }
         }
     }
+}
+
+/// The parts that are named, each once; without any all of them.
+fn parts(only: &[BenchPart]) -> Vec<postgres::Part> {
+    let is_wanted = |part: &postgres::Part| {
+        let named = match part {
+            postgres::Part::Enqueue => BenchPart::Enqueue,
+            postgres::Part::Drain => BenchPart::Drain,
+            postgres::Part::Start => BenchPart::Start,
+            postgres::Part::Idle => BenchPart::Idle,
+            postgres::Part::History => BenchPart::History,
+        };
+        only.is_empty() || only.contains(&named)
+    };
+    postgres::PARTS.into_iter().filter(is_wanted).collect()
 }
 
 fn sized<S>(quick: bool, small: fn() -> S, full: fn() -> S) -> S {

@@ -13,6 +13,7 @@ pub use observer::Observer;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,7 +23,7 @@ use crate::job::{Backoff, JobId, Name, Payload, Token};
 
 /// One worker process, from its start to its end; never used again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WorkerId(String);
+pub struct WorkerId(Arc<str>);
 
 impl WorkerId {
     /// An identity for a process: readable, and unique by its random part.
@@ -33,16 +34,17 @@ impl WorkerId {
         let random = Token::random()?.get();
         let id = format!("{host}:{}:{random:016x}", std::process::id());
         // A host may be called drain: its workers must not be taken for a route, which never expires.
-        Ok(Self(match id.starts_with(Self::ROUTE) {
+        let id = match id.starts_with(Self::ROUTE) {
             true => format!("host-{id}"),
             false => id,
-        }))
+        };
+        Ok(Self(id.into()))
     }
 
     /// The holder of everything that was sent by a route, whichever drain sent it.
     #[must_use]
     pub fn route(route: &Name) -> Self {
-        Self(format!("{}{route}", Self::ROUTE))
+        Self(format!("{}{route}", Self::ROUTE).into())
     }
 
     /// What the identity of a route begins with.
@@ -50,7 +52,7 @@ impl WorkerId {
 
     /// What the store holds.
     pub(crate) fn stored(text: String) -> Self {
-        Self(text)
+        Self(text.into())
     }
 
     /// The text.

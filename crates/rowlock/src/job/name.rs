@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 /// So short that no database cuts it, and so plain that it needs no quoting anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Name(String);
+pub struct Name(Arc<str>);
 
 /// The longest name, in bytes.
 const LONGEST: usize = 63;
@@ -29,7 +30,7 @@ impl Name {
             && bytes.next().is_some_and(starts_a_name)
             && bytes.all(|b| starts_a_name(b) || matches!(b, b'.' | b':' | b'-'));
         if ok {
-            return Ok(Self(text));
+            return Ok(Self(text.into()));
         }
         let shown: String = text.chars().take(LONGEST + 1).collect();
         Err(Error::invalid(format!(
@@ -39,8 +40,8 @@ impl Name {
     }
 
     /// What the store holds; it was checked on the way in, or is only shown.
-    pub(crate) fn stored(text: String) -> Self {
-        Self(text)
+    pub(crate) fn stored(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
     }
 
     /// The text.
@@ -76,7 +77,7 @@ impl TryFrom<String> for Name {
 
 impl From<Name> for String {
     fn from(name: Name) -> Self {
-        name.0
+        name.as_str().to_owned()
     }
 }
 

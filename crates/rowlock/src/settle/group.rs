@@ -1,7 +1,9 @@
 //! Acks in groups: what finishes while one batch is being written makes up the next.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -16,6 +18,8 @@ use crate::run::task::Tasks;
 
 /// The most verdicts in one transaction.
 const MOST: usize = 1_000;
+/// So many transactions at once: one is computed while another waits for the disk.
+const AT_ONCE: usize = 2;
 /// A group of this size is worth a transaction of its own.
 const WORTH_IT: usize = 100;
 /// How long a smaller one waits for others, while jobs are still running.
@@ -79,18 +83,38 @@ impl Writer {
         mut waiting: mpsc::UnboundedReceiver<Settlement>,
         answers: mpsc::UnboundedSender<Vec<Answer>>,
     ) {
-        let mut batch = Vec::new();
-        while waiting.recv_many(&mut batch, MOST).await > 0 {
-            self.linger(&mut waiting, &mut batch).await;
-            let settled = until_written(&*self.engine, &self.clock, &batch).await;
-            let group = batch
-                .drain(..)
-                .zip(settled)
-                .map(|(each, settled)| (each.id, each.token, settled))
-                .collect();
-            // Nobody reads the answers of a worker that has gone.
-            let _ = answers.send(group);
+        let (mut batch, mut open) = (Vec::with_capacity(MOST), true);
+        let mut writing: Vec<Writing<'_>> = Vec::with_capacity(AT_ONCE);
+        while open || !batch.is_empty() || !writing.is_empty() {
+            let most = MOST - batch.len();
+            tokio::select! {
+                biased;
+                // Nobody reads the answers of a worker that has gone.
+                group = first(&mut writing), if !writing.is_empty() => { let _ = answers.send(group); }
+                more = waiting.recv_many(&mut batch, most), if open && most > 0 => open = more > 0,
+            }
+            if writing.is_empty() && open && !batch.is_empty() {
+                self.linger(&mut waiting, &mut batch).await;
+            }
+            // Beside another a group has to be full: the more there are, the less each of them carries.
+            let is_worth_it = match writing.len() {
+                0 => !batch.is_empty(),
+                others => batch.len() == MOST && others < AT_ONCE,
+            };
+            if is_worth_it {
+                let full = std::mem::replace(&mut batch, Vec::with_capacity(MOST));
+                writing.push(Box::pin(self.written(full)));
+            }
         }
+    }
+
+    async fn written(&self, batch: Vec<Settlement>) -> Vec<Answer> {
+        let settled = until_written(&*self.engine, &self.clock, &batch).await;
+        batch
+            .iter()
+            .zip(settled)
+            .map(|(each, settled)| (each.id, each.token, settled))
+            .collect()
     }
 
     /// A commit costs the same for one verdict as for a hundred.
@@ -112,6 +136,23 @@ impl Writer {
             }
         }
     }
+}
+
+/// A group on its way to the store.
+type Writing<'a> = Pin<Box<dyn Future<Output = Vec<Answer>> + Send + 'a>>;
+
+/// Whichever is written first.
+async fn first(writing: &mut Vec<Writing<'_>>) -> Vec<Answer> {
+    std::future::poll_fn(|cx| {
+        for n in 0..writing.len() {
+            if let Poll::Ready(group) = writing[n].as_mut().poll(cx) {
+                drop(writing.swap_remove(n));
+                return Poll::Ready(group);
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// A verdict is never dropped because the store was away for a while. If a write had succeeded and

@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 
 use super::holdings::{Asking, Held};
 use super::outlook::Outlook;
-use super::row::{self, Summary};
+use super::row::{self, Leased, Summary};
 use super::{Postgres, lock};
 use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder};
 use crate::clock;
@@ -168,9 +168,9 @@ impl Postgres {
         rows: &[tokio_postgres::Row],
     ) -> Result<(Vec<(Timestamp, ClaimedJob)>, Summary)> {
         let mut leased = Vec::with_capacity(rows.len());
-        let mut last = None;
+        let (mut last, mut repeated) = (None, row::Repeated::default());
         for row in rows {
-            match row::claimed(row, wanted.token)? {
+            match row::claimed(row, wanted.token, &mut repeated)? {
                 row::Claimed::Leased(one) => leased.push(one),
                 row::Claimed::Summary(summary) => last = Some(summary),
             }
@@ -199,33 +199,36 @@ impl Postgres {
             let left_nothing = leased.len() < limit;
             lanes.swept(wanted, &taken, left_nothing, &summary, unsorted);
         }
-        let mut jobs = Vec::with_capacity(leased.len());
-        for one in leased {
-            let job = one.job;
-            if !job.suspect {
-                lanes.claimed(&job, one.ready_at, summary.now);
+        for one in &leased {
+            if !one.job.suspect {
+                lanes.claimed(&one.job, one.ready_at, summary.now);
             }
-            match (wanted.route.is_some(), job.segment.zip(one.place)) {
-                // It may be settled by another process.
-                (true, None) => {}
-                (true, Some((segment, place))) => {
-                    self.holdings.add_sent(job.id, job.token, segment, place);
-                }
-                (false, _) => {
-                    let held = Held {
-                        worker: wanted.worker.clone(),
-                        token: job.token,
-                        segment: job.segment,
-                        place: one.place,
-                        kind: job.kind.clone(),
-                        queue: job.queue.clone(),
-                        since,
-                    };
-                    self.holdings.add(job.id, held);
-                }
-            }
-            jobs.push((one.ready_at, job));
         }
+        drop(lanes);
+        if wanted.route.is_some() {
+            // It may be settled by another process.
+            let placed = leased.iter().filter_map(|one| {
+                let (segment, place) = one.job.segment.zip(one.place)?;
+                Some((one.job.id, (one.job.token, segment, place)))
+            });
+            self.holdings.add_sent(placed);
+        } else {
+            let held = |one: &Leased| Held {
+                worker: wanted.worker.clone(),
+                token: one.job.token,
+                segment: one.job.segment,
+                place: one.place,
+                kind: one.job.kind.clone(),
+                queue: one.job.queue.clone(),
+                since,
+            };
+            let claimed = leased.iter().map(|one| (one.job.id, held(one)));
+            self.holdings.add(claimed);
+        }
+        let jobs = leased
+            .into_iter()
+            .map(|one| (one.ready_at, one.job))
+            .collect();
         Ok((jobs, summary))
     }
 

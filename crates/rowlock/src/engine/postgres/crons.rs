@@ -84,7 +84,7 @@ impl Postgres {
     pub(super) async fn fire_ticks(&self, fire: &Fire) -> Result<Vec<(Timestamp, Enqueued)>> {
         let cron = &fire.cron;
         // Each tick puts its own time in.
-        let job = stage::spell_one(&cron.job(fire.expected)?)?.to_string();
+        let job = stage::spell_one(&cron.job(fire.expected)?)?;
         let asked = self
             .call(
                 "fire",

@@ -70,43 +70,48 @@ impl Holdings {
         }
     }
 
-    pub(super) fn add(&self, id: JobId, held: Held) {
-        lock(&self.jobs).insert(id, held);
+    /// Jobs were claimed.
+    pub(super) fn add(&self, claimed: impl Iterator<Item = (JobId, Held)>) {
+        lock(&self.jobs).extend(claimed);
     }
 
-    /// A job was claimed for a route.
-    pub(super) fn add_sent(&self, id: JobId, token: Token, segment: i16, place: Place) {
+    /// Jobs were claimed for a route.
+    pub(super) fn add_sent(&self, claimed: impl Iterator<Item = (JobId, (Token, i16, Place))>) {
         let mut sent = lock(&self.sent);
         // Most of these were settled by others.
         if sent.len() >= MOST_SENT {
             sent.clear();
         }
-        sent.insert(id, (token, segment, place));
+        sent.extend(claimed);
     }
 
-    /// Where a claimed job was last seen.
-    pub(super) fn place(&self, id: JobId, token: Token) -> Option<(i16, Place)> {
-        if let Some((of, segment, place)) = lock(&self.sent).get(&id)
-            && *of == token
-        {
-            return Some((*segment, *place));
-        }
-        let jobs = lock(&self.jobs);
-        let held = jobs.get(&id).filter(|held| held.token == token)?;
-        held.segment.zip(held.place)
+    /// Where claimed jobs were last seen.
+    pub(super) fn places<'a>(
+        &self,
+        claims: impl Iterator<Item = (&'a JobId, &'a Token)>,
+    ) -> Vec<Option<(i16, Place)>> {
+        let (sent, jobs) = (lock(&self.sent), lock(&self.jobs));
+        let place = |(id, token): (&JobId, &Token)| {
+            if let Some((of, segment, place)) = sent.get(id)
+                && of == token
+            {
+                return Some((*segment, *place));
+            }
+            let held = jobs.get(id).filter(|held| held.token == *token)?;
+            held.segment.zip(held.place)
+        };
+        claims.map(place).collect()
     }
 
-    /// A verdict was answered, whichever way.
-    pub(super) fn settled(&self, id: JobId, token: Token) {
-        let mut sent = lock(&self.sent);
-        if sent.get(&id).is_some_and(|(of, ..)| *of == token) {
-            sent.remove(&id);
-            return;
-        }
-        drop(sent);
-        let mut jobs = lock(&self.jobs);
-        if jobs.get(&id).is_some_and(|held| held.token == token) {
-            jobs.remove(&id);
+    /// Verdicts were answered, whichever way.
+    pub(super) fn settled<'a>(&self, claims: impl Iterator<Item = (&'a JobId, &'a Token)>) {
+        let (mut sent, mut jobs) = (lock(&self.sent), lock(&self.jobs));
+        for (id, token) in claims {
+            if sent.get(id).is_some_and(|(of, ..)| of == token) {
+                sent.remove(id);
+            } else if jobs.get(id).is_some_and(|held| held.token == *token) {
+                jobs.remove(id);
+            }
         }
     }
 

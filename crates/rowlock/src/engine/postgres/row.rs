@@ -30,7 +30,7 @@ pub(super) fn time(row: &Row, at: usize) -> Result<Option<Timestamp>> {
 /// A name from the store. One that breaks the rule was written past the library: it is shown.
 pub(super) fn name(row: &Row, at: usize) -> Result<Name> {
     Ok(Name::stored(
-        get::<Option<String>>(row, at)?.unwrap_or_default(),
+        get::<Option<&str>>(row, at)?.unwrap_or_default(),
     ))
 }
 
@@ -92,7 +92,39 @@ pub(super) enum Claimed {
     Summary(Summary),
 }
 
-pub(super) fn claimed(row: &Row, token: Token) -> Result<Claimed> {
+/// What the rows of a claim repeat is read once.
+#[derive(Default)]
+pub(super) struct Repeated {
+    kind: Option<Name>,
+    queue: Option<Name>,
+    backoff: Option<(String, Backoff)>,
+}
+
+impl Repeated {
+    fn backoff(&mut self, row: &Row, at: usize) -> Result<Backoff> {
+        let Some(text) = get::<Option<&str>>(row, at)? else {
+            return Ok(Backoff::default());
+        };
+        if let Some((of, backoff)) = &self.backoff
+            && of == text
+        {
+            return Ok(backoff.clone());
+        }
+        let backoff: Backoff = serde_json::from_str(text).unwrap_or_default();
+        self.backoff = Some((text.to_owned(), backoff.clone()));
+        Ok(backoff)
+    }
+}
+
+fn repeated_name(last: &mut Option<Name>, row: &Row, at: usize) -> Result<Name> {
+    let text = get::<Option<&str>>(row, at)?.unwrap_or_default();
+    match last {
+        Some(name) if name.as_str() == text => Ok(name.clone()),
+        _ => Ok(last.insert(Name::stored(text)).clone()),
+    }
+}
+
+pub(super) fn claimed(row: &Row, token: Token, repeated: &mut Repeated) -> Result<Claimed> {
     let Some(id) = get::<Option<i64>>(row, 3)? else {
         return Ok(Claimed::Summary(Summary {
             next_due: time(row, 2)?,
@@ -112,8 +144,8 @@ pub(super) fn claimed(row: &Row, token: Token) -> Result<Claimed> {
             segment: get(row, 0)?,
             id: JobId(id),
             token,
-            kind: name(row, 4)?,
-            queue: name(row, 5)?,
+            kind: repeated_name(&mut repeated.kind, row, 4)?,
+            queue: repeated_name(&mut repeated.queue, row, 5)?,
             priority: get(row, 6)?,
             payload: Payload::stored(get(row, 7)?),
             attempt: number(row, 8)?,
@@ -123,7 +155,7 @@ pub(super) fn claimed(row: &Row, token: Token) -> Result<Claimed> {
             tags: names(row, 12)?,
             trace_context: get(row, 13)?,
             suspect: get(row, 14)?,
-            backoff: json::<Backoff>(row, 15)?.unwrap_or_default(),
+            backoff: repeated.backoff(row, 15)?,
             timeout: span(row, 16)?.unwrap_or(Kind::DEFAULT_TIMEOUT),
         },
     })))

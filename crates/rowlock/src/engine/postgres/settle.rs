@@ -10,6 +10,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::place::Place;
 use super::row::get;
 use super::stage::json;
+use super::statements::sql;
 use super::{Postgres, ms};
 use crate::engine::Cancel;
 use crate::error::{Error, Result};
@@ -52,9 +53,8 @@ impl Postgres {
         if settlements.iter().any(is_expired) {
             self.suspects.store(true, Ordering::Relaxed);
         }
-        for each in settlements {
-            self.holdings.settled(each.id, each.token);
-        }
+        self.holdings
+            .settled(settlements.iter().map(|each| (&each.id, &each.token)));
         Ok(answers)
     }
 
@@ -64,8 +64,17 @@ impl Postgres {
     ) -> Result<HashSet<i64>> {
         let now = self.clock.now();
         let mut columns = Columns::default();
-        for each in settlements {
-            let place = self.holdings.place(each.id, each.token);
+        let settlements: Vec<&Settlement> = settlements.collect();
+        let claims = settlements.iter().map(|each| (&each.id, &each.token));
+        let mut placed: Vec<_> = self
+            .holdings
+            .places(claims)
+            .into_iter()
+            .zip(settlements)
+            .collect();
+        // In one order, so that two of these don't wait for each other.
+        placed.sort_by_key(|(place, each)| (place.map(|(segment, _)| segment), each.id));
+        for (place, each) in placed {
             columns.segments.push(place.map(|(segment, _)| segment));
             columns.places.push(place.map(|(_, place)| place));
             columns.ids.push(each.id.0);
@@ -79,8 +88,8 @@ impl Postgres {
             columns.errors.push(error.map(json).transpose()?);
         }
         let rows = self
-            .call(
-                "settle",
+            .ask(
+                sql!("settle_call"),
                 &[
                     (&columns.segments, Type::INT2_ARRAY),
                     (&columns.places, Type::TID_ARRAY),
@@ -94,7 +103,8 @@ impl Postgres {
                 ],
             )
             .await?;
-        rows.iter().map(|row| get(row, 0)).collect()
+        let accepted: Option<Vec<i64>> = rows.first().map_or(Ok(None), |row| get(row, 0))?;
+        Ok(accepted.into_iter().flatten().collect())
     }
 
     pub(super) async fn cancel_each(&self, ids: &[JobId]) -> Result<Vec<Result<Cancel>>> {

@@ -3,10 +3,14 @@
 use super::connect::Schema;
 use super::ms;
 use super::settle::between;
+use super::stage::{is_plain, spell, spell_plain};
 use super::statements::{Sql, sql};
+use crate::error::Result;
+use crate::job::NewJob;
 use crate::settle::Completion;
 
-pub(super) const STAGE: Sql = sql!("stage_call");
+const STAGE: Sql = sql!("stage_call");
+const STAGE_ONE: Sql = sql!("stage_one_call");
 pub(super) const COMPLETE: Sql = sql!("complete_call");
 
 /// A connection or transaction of the application's whose jobs are in another schema than `rowlock`:
@@ -23,6 +27,14 @@ impl Schema {
     pub fn on<T>(&self, on: T) -> InSchema<'_, T> {
         InSchema { on, schema: self }
     }
+}
+
+/// The statement that stages jobs, and the text that it takes.
+pub(super) fn stage_statement(jobs: &[NewJob]) -> Result<(Sql, String)> {
+    Ok(match jobs {
+        [one] if is_plain(one) => (STAGE_ONE, spell_plain(one)?),
+        some => (STAGE, spell(some)?),
+    })
 }
 
 /// The values of [`COMPLETE`], in its order.

@@ -1,14 +1,18 @@
 //! Stores jobs: on a connection of ours, or of the caller's. One statement takes them all, as JSON,
 //! so that every driver can send it.
 
-use serde_json::{Map, Value};
-use tokio_postgres::types::Type;
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::Postgres;
 use super::ms;
 use super::row::get;
+use super::shared::stage_statement;
 use crate::error::{Error, Result};
-use crate::job::{Due, JobId, Kind, NewJob};
+use crate::job::{Backoff, Due, JobId, Kind, Name, NewJob};
 use crate::stage::{Enqueued, Status};
 
 impl Postgres {
@@ -16,10 +20,11 @@ impl Postgres {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let text = spell(jobs)?;
+        let (statement, text) = stage_statement(jobs)?;
+        let values = [(&text.as_str() as &(dyn ToSql + Sync), Type::TEXT)];
         let mut answers = Vec::with_capacity(jobs.len());
-        for row in &self.call("stage", &[(&text.as_str(), Type::TEXT)]).await? {
-            answers.push(answer(get(row, 0)?, &get::<String>(row, 1)?)?);
+        for row in &self.ask(statement, &values).await? {
+            answers.push(answer(get(row, 0)?, get::<&str>(row, 1)?)?);
         }
         Ok(answers)
     }
@@ -38,45 +43,115 @@ pub(crate) fn answer(id: Option<i64>, status: &str) -> Result<Enqueued> {
     Ok(Enqueued { id, status })
 }
 
-/// Jobs as `stage.sql` takes them.
-pub(crate) fn spell(jobs: &[NewJob]) -> Result<String> {
-    let all: Result<Vec<Value>> = jobs.iter().map(spell_one).collect();
-    json(&all?)
+/// A job as `stage.sql` takes it. What isn't said is left open.
+#[derive(Serialize)]
+struct Spelled<'a> {
+    kind: &'a str,
+    /// As text, so that it is stored as it was written.
+    payload: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduled_at: Option<jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unique_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unique_until: Option<&'static str>,
+    #[serde(skip_serializing_if = "<[Name]>::is_empty")]
+    tags: &'a [Name],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_context: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backoff: Option<&'a Backoff>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    declared: Option<Value>,
 }
 
-pub(super) fn spell_one(job: &NewJob) -> Result<Value> {
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| {
-        if !value.is_null() {
-            fields.insert(name.to_owned(), value);
+impl<'a> Spelled<'a> {
+    fn new(job: &'a NewJob) -> Self {
+        let (delay_ms, scheduled_at) = match job.due {
+            Due::Now => (None, None),
+            Due::In(delay) => (Some(ms(delay).min(LONGEST_DELAY)), None),
+            Due::At(at) => (None, Some(within_calendar(at))),
+        };
+        Self {
+            kind: job.kind.as_str(),
+            payload: job.payload.as_str(),
+            queue: job.queue.as_ref().map(Name::as_str),
+            priority: job.priority,
+            delay_ms,
+            scheduled_at,
+            max_attempts: job.max_attempts,
+            unique_key: job.unique_key.as_deref(),
+            unique_until: job.unique_until.map(|until| until.as_str()),
+            tags: &job.tags,
+            trace_context: job.trace_context.as_deref(),
+            backoff: job.backoff.as_ref(),
+            declared: job.declared.as_deref().map(declared),
         }
-    };
-    put("kind", job.kind.as_str().into());
-    // As text, so that it is stored as it was written.
-    put("payload", job.payload.as_str().into());
-    put(
-        "queue",
-        job.queue.as_ref().map(|queue| queue.as_str()).into(),
-    );
-    put("priority", job.priority.into());
-    match job.due {
-        Due::Now => {}
-        Due::In(delay) => put("delay_ms", ms(delay).min(LONGEST_DELAY).into()),
-        Due::At(at) => put("scheduled_at", within_calendar(at).to_string().into()),
     }
-    put("max_attempts", job.max_attempts.into());
-    put("unique_key", job.unique_key.as_deref().into());
-    put(
-        "unique_until",
-        job.unique_until.map(|until| until.as_str()).into(),
-    );
-    if !job.tags.is_empty() {
-        put("tags", job.tags.iter().map(|tag| tag.as_str()).collect());
+}
+
+/// Jobs as `stage.sql` takes them.
+pub(crate) fn spell(jobs: &[NewJob]) -> Result<String> {
+    json(&jobs.iter().map(Spelled::new).collect::<Vec<_>>())
+}
+
+pub(super) fn spell_one(job: &NewJob) -> Result<String> {
+    json(&Spelled::new(job))
+}
+
+/// Whether a job is for `stage_one.sql`: due now, without a key and whatever else is rare.
+pub(super) fn is_plain(job: &NewJob) -> bool {
+    job.due == Due::Now
+        && job.unique_key.is_none()
+        && job.unique_until.is_none()
+        && job.tags.is_empty()
+        && job.backoff.is_none()
+        && job.declared.as_ref().is_none_or(|kind| kind.key.is_empty())
+}
+
+/// A job as `stage_one.sql` takes it: an array, as PostgreSQL writes it.
+pub(super) fn spell_plain(job: &NewJob) -> Result<String> {
+    let declared = job.declared.as_deref().map(declared);
+    let parts: [Option<Cow<'_, str>>; 7] = [
+        Some(job.kind.as_str().into()),
+        Some(job.payload.as_str().into()),
+        job.queue.as_ref().map(|queue| queue.as_str().into()),
+        job.priority.map(|priority| priority.to_string().into()),
+        job.max_attempts.map(|most| most.to_string().into()),
+        job.trace_context.as_deref().map(Into::into),
+        declared
+            .map(|kind| json(&kind))
+            .transpose()?
+            .map(Into::into),
+    ];
+    let mut text = String::from("{");
+    for (n, part) in parts.iter().enumerate() {
+        if n > 0 {
+            text.push(',');
+        }
+        let Some(part) = part else {
+            text.push_str("NULL");
+            continue;
+        };
+        text.push('"');
+        for letter in part.chars() {
+            if matches!(letter, '"' | '\\') {
+                text.push('\\');
+            }
+            text.push(letter);
+        }
+        text.push('"');
     }
-    put("trace_context", job.trace_context.as_deref().into());
-    put("backoff", value(&job.backoff)?);
-    put("declared", job.declared.as_deref().map(declared).into());
-    Ok(Value::Object(fields))
+    text.push('}');
+    Ok(text)
 }
 
 /// About a thousand years: beyond that a time is as good as the calendar's end.
@@ -100,10 +175,6 @@ fn declared(kind: &Kind) -> Value {
     })
 }
 
-fn value<T: serde::Serialize>(value: &T) -> Result<Value> {
-    serde_json::to_value(value).map_err(|why| Error::Bug(why.to_string()))
-}
-
-pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+pub(super) fn json<T: Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|why| Error::Bug(why.to_string()))
 }

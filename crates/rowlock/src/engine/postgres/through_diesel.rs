@@ -8,8 +8,8 @@ use diesel::sql_types::{BigInt, Bool, Nullable, SmallInt, Text};
 
 use super::connect::Schema;
 use super::error::map_diesel;
-use super::shared::{COMPLETE, STAGE, complete_values};
-use super::stage::{answer, spell};
+use super::shared::{COMPLETE, complete_values, stage_statement};
+use super::stage::answer;
 use crate::error::{Error, Result};
 use crate::job::NewJob;
 use crate::settle::Completion;
@@ -35,12 +35,13 @@ pub(super) struct Completed {
 }
 
 fn stage_query(jobs: &[NewJob], schema: &Schema) -> Result<Query> {
-    let bare = sql_query(STAGE.text(schema)).into_boxed();
-    Ok(bare.bind::<Text, _>(spell(jobs)?))
+    let (statement, text) = stage_statement(jobs)?;
+    let bare = sql_query(statement.text(schema)).into_boxed();
+    Ok(bare.bind::<Text, _>(text))
 }
 
 fn staged(rows: Loaded<Staged>) -> Result<Vec<Enqueued>> {
-    let rows = rows.map_err(|why| map_diesel(&why, STAGE.name))?;
+    let rows = rows.map_err(|why| map_diesel(&why, "stage"))?;
     rows.iter().map(|row| answer(row.id, &row.status)).collect()
 }
 

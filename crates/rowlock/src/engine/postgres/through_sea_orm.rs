@@ -4,8 +4,8 @@ use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 
 use super::connect::Schema;
 use super::error::map_sea_orm;
-use super::shared::{COMPLETE, STAGE, complete_values};
-use super::stage::{answer, spell};
+use super::shared::{COMPLETE, complete_values, stage_statement};
+use super::stage::answer;
 use super::statements::Sql;
 use crate::error::{Error, Result};
 use crate::job::NewJob;
@@ -21,12 +21,13 @@ pub(crate) async fn stage(
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = rows(on, STAGE, schema, [Value::from(spell(jobs)?)]).await?;
+    let (statement, text) = stage_statement(jobs)?;
+    let rows = rows(on, statement, schema, [Value::from(text)]).await?;
     let read = |row: &QueryResult| {
         let id = row.try_get_by_index(0);
         let status = row.try_get_by_index::<String>(1);
         let read = id.and_then(|id| Ok((id, status?)));
-        let (id, status) = read.map_err(|why| map_sea_orm(&why, STAGE.name))?;
+        let (id, status) = read.map_err(|why| map_sea_orm(&why, statement.name))?;
         answer(id, &status)
     };
     rows.iter().map(read).collect()

@@ -5,8 +5,8 @@ use sqlx::postgres::PgConnection;
 
 use super::connect::Schema;
 use super::error::map_sqlx;
-use super::shared::{COMPLETE, STAGE, complete_values};
-use super::stage::{answer, spell};
+use super::shared::{COMPLETE, complete_values, stage_statement};
+use super::stage::answer;
 use crate::error::Result;
 use crate::job::NewJob;
 use crate::settle::Completion;
@@ -21,11 +21,12 @@ pub(crate) async fn stage(
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let rows: Vec<(Option<i64>, String)> = sqlx::query_as(AssertSqlSafe(STAGE.text(schema)))
-        .bind(spell(jobs)?)
+    let (statement, text) = stage_statement(jobs)?;
+    let rows: Vec<(Option<i64>, String)> = sqlx::query_as(AssertSqlSafe(statement.text(schema)))
+        .bind(text)
         .fetch_all(connection)
         .await
-        .map_err(|why| map_sqlx(&why, STAGE.name))?;
+        .map_err(|why| map_sqlx(&why, statement.name))?;
     rows.iter()
         .map(|(id, status)| answer(*id, status))
         .collect()

@@ -7,8 +7,8 @@ use super::ask::Value;
 use super::connect::Schema;
 use super::error::map;
 use super::row::get;
-use super::shared::{COMPLETE, STAGE, complete_values};
-use super::stage::{answer, spell};
+use super::shared::{COMPLETE, complete_values, stage_statement};
+use super::stage::answer;
 use super::statements::Sql;
 use crate::error::{Error, Result};
 use crate::job::NewJob;
@@ -24,8 +24,8 @@ pub(crate) async fn stage(
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let text = spell(jobs)?;
-    let rows = rows(client, STAGE, schema, &[(&text, Type::TEXT)]).await?;
+    let (statement, text) = stage_statement(jobs)?;
+    let rows = rows(client, statement, schema, &[(&text, Type::TEXT)]).await?;
     #[cfg(feature = "test-hooks")]
     if crate::hooks::switched_off("stage.callers_transaction") {
         let _ = client.batch_execute("COMMIT; BEGIN").await;

@@ -99,9 +99,12 @@ BEGIN
                         ELSE ceil(most::numeric * q.weight / q.all_weights) END AS share,
                    array_agg(l.kind ORDER BY b.ready_at NULLS FIRST, l.kind) AS kinds,
                    array_agg(coalesce(b.ready_at, '-infinity') ORDER BY b.ready_at NULLS FIRST, l.kind) AS times,
-                   array_agg(coalesce(b.id, 0) ORDER BY b.ready_at NULLS FIRST, l.kind) AS ids
+                   array_agg(coalesce(b.id, 0) ORDER BY b.ready_at NULLS FIRST, l.kind) AS ids,
+                   array_agg(k.backoff::text ORDER BY b.ready_at NULLS FIRST, l.kind) AS backoffs,
+                   array_agg(k.timeout_ms ORDER BY b.ready_at NULLS FIRST, l.kind) AS timeouts
             FROM queues AS q
             JOIN lanes AS l ON l.queue = q.queue
+            LEFT JOIN rowlock.kind AS k ON k.kind = l.kind
             -- What has just been brought back may be behind the bounds.
             LEFT JOIN (SELECT b.queue, b.kind, b.priority, least(b.ready_at, lowest - interval '1 us') AS ready_at,
                               CASE WHEN lowest <= b.ready_at THEN 0 ELSE b.id END AS id
@@ -127,10 +130,10 @@ BEGIN
                     EXIT WHEN room <= 0;
                     quota := CASE pass WHEN 1 THEN ceil(room::numeric / cardinality(level.kinds)) ELSE room END;
                     CASE segment
-                    WHEN 0 THEN RETURN QUERY SELECT * FROM rowlock.claim_0(level.queue, level.priority, level.kinds, level.times, level.ids, quota, room, to_worker, with_token, now);
-                    WHEN 1 THEN RETURN QUERY SELECT * FROM rowlock.claim_1(level.queue, level.priority, level.kinds, level.times, level.ids, quota, room, to_worker, with_token, now);
-                    WHEN 2 THEN RETURN QUERY SELECT * FROM rowlock.claim_2(level.queue, level.priority, level.kinds, level.times, level.ids, quota, room, to_worker, with_token, now);
-                    ELSE RETURN QUERY SELECT * FROM rowlock.claim_3(level.queue, level.priority, level.kinds, level.times, level.ids, quota, room, to_worker, with_token, now);
+                    WHEN 0 THEN RETURN QUERY SELECT * FROM rowlock.claim_0(level.queue, level.priority, level.kinds, level.times, level.ids, level.backoffs, level.timeouts, quota, room, to_worker, with_token, now);
+                    WHEN 1 THEN RETURN QUERY SELECT * FROM rowlock.claim_1(level.queue, level.priority, level.kinds, level.times, level.ids, level.backoffs, level.timeouts, quota, room, to_worker, with_token, now);
+                    WHEN 2 THEN RETURN QUERY SELECT * FROM rowlock.claim_2(level.queue, level.priority, level.kinds, level.times, level.ids, level.backoffs, level.timeouts, quota, room, to_worker, with_token, now);
+                    ELSE RETURN QUERY SELECT * FROM rowlock.claim_3(level.queue, level.priority, level.kinds, level.times, level.ids, level.backoffs, level.timeouts, quota, room, to_worker, with_token, now);
                     END CASE;
                     GET DIAGNOSTICS got = ROW_COUNT;
                     taken := taken + got;

@@ -7,7 +7,6 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
-    began CONSTANT timestamptz[] := ARRAY[now - began_ago_ms * interval '1 ms'];
     place tid;
 BEGIN
     IF segment BETWEEN 0 AND 3 THEN
@@ -16,11 +15,12 @@ BEGIN
             INTO place USING ARRAY[job_id], with_token;
         IF place IS NOT NULL THEN
             EXECUTE format('SELECT rowlock.settle_done_%s($1, $2, $3, $4, $5)', segment)
-                USING ARRAY[place], ARRAY[job_id], ARRAY[with_token], began, now;
+                USING ARRAY[place], ARRAY[job_id], ARRAY[with_token], ARRAY[began_ago_ms], now;
             RETURN true;
         END IF;
     END IF;
-    PERFORM rowlock.settle_finish(ARRAY[job_id], ARRAY[with_token], '{completed}', began, '{}', 0, now);
+    PERFORM rowlock.settle_finish(ARRAY[job_id], ARRAY[with_token], '{completed}',
+        ARRAY[now - began_ago_ms * interval '1 ms'], '{}', 0, now);
     IF FOUND THEN
         RETURN true;
     END IF;

@@ -10,6 +10,8 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
+    -- Most calls: all done, in one segment, in the order of their ids.
+    alike CONSTANT boolean := coalesce('done' = ALL (verdicts) AND segments[1] = ALL (segments), false);
     every record;
     spots record;
     live record;
@@ -17,17 +19,18 @@ DECLARE
     more bigint[];
 BEGIN
     FOR every IN
-        SELECT v.segment, array_agg(v.place ORDER BY v.id) AS places, array_agg(v.id ORDER BY v.id) AS ids,
-               array_agg(v.token ORDER BY v.id) AS tokens,
-               array_agg(now - v.ago * interval '1 ms' ORDER BY v.id) AS began
+        SELECT segments[1] AS segment, places, ids, tokens, began_ago_ms AS ago WHERE alike
+        UNION ALL
+        SELECT v.segment, array_agg(v.place ORDER BY v.id), array_agg(v.id ORDER BY v.id),
+               array_agg(v.token ORDER BY v.id), array_agg(v.ago ORDER BY v.id)
         FROM unnest(segments, places, ids, tokens, verdicts, began_ago_ms) AS v (segment, place, id, token, verdict, ago)
-        WHERE v.verdict = 'done' AND v.segment IS NOT NULL GROUP BY v.segment ORDER BY v.segment
+        WHERE NOT alike AND v.verdict = 'done' AND v.segment IS NOT NULL GROUP BY v.segment ORDER BY segment
     LOOP
         CASE every.segment
-        WHEN 0 THEN more := ARRAY (SELECT rowlock.settle_done_0(every.places, every.ids, every.tokens, every.began, now));
-        WHEN 1 THEN more := ARRAY (SELECT rowlock.settle_done_1(every.places, every.ids, every.tokens, every.began, now));
-        WHEN 2 THEN more := ARRAY (SELECT rowlock.settle_done_2(every.places, every.ids, every.tokens, every.began, now));
-        ELSE more := ARRAY (SELECT rowlock.settle_done_3(every.places, every.ids, every.tokens, every.began, now));
+        WHEN 0 THEN more := rowlock.settle_done_0(every.places, every.ids, every.tokens, every.ago, now);
+        WHEN 1 THEN more := rowlock.settle_done_1(every.places, every.ids, every.tokens, every.ago, now);
+        WHEN 2 THEN more := rowlock.settle_done_2(every.places, every.ids, every.tokens, every.ago, now);
+        ELSE more := rowlock.settle_done_3(every.places, every.ids, every.tokens, every.ago, now);
         END CASE;
         accepted := accepted || more;
     END LOOP;

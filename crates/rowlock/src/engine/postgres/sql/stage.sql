@@ -7,40 +7,35 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     list CONSTANT json := jobs;
-    segment integer;
-    answer record;
+    segment CONSTANT integer := (SELECT last_value % 8 FROM rowlock.ring);
+    staged record;
     holder bigint;
-    rings boolean := false;
-    late boolean := false;
 BEGIN
-    SELECT last_value % 8 INTO segment FROM rowlock.ring;
-    FOR answer IN EXECUTE format('SELECT * FROM rowlock.stage_%s($1)', segment) USING list LOOP
-        IF answer.problem IS NOT NULL THEN
-            RAISE EXCEPTION 'rowlock: %', answer.problem USING ERRCODE = 'RL001', DETAIL = answer.n - 1;
+    CASE segment WHEN 0 THEN staged := rowlock.stage_many_0(list);
+                 WHEN 1 THEN staged := rowlock.stage_many_1(list);
+                 WHEN 2 THEN staged := rowlock.stage_many_2(list);
+                 ELSE staged := rowlock.stage_many_3(list); END CASE;
+    IF staged.problems IS NOT NULL THEN
+        RAISE EXCEPTION 'rowlock: %', staged.problems[1] USING ERRCODE = 'RL001', DETAIL = staged.problems_at[1] - 1;
+    END IF;
+    FOR i IN 1..coalesce(cardinality(staged.met), 0) LOOP
+        SELECT k.id INTO holder FROM rowlock.key AS k
+        WHERE k.kind = staged.met_kinds[i] AND k.unique_key = staged.met_keys[i];
+        IF holder IS NULL THEN
+            -- It was freed while we asked: the key is to be had again.
+            SELECT again.id, again.status INTO holder, status
+            FROM rowlock.stage(json_build_array(list -> (staged.met[i] - 1)::integer)::text) AS again;
+            staged.statuses[staged.met[i]] := status;
         END IF;
-        id := answer.id;
-        status := answer.status;
-        IF status = 'duplicate' THEN
-            SELECT k.id INTO holder FROM rowlock.key AS k
-            WHERE k.kind = answer.kind AND k.unique_key = answer.unique_key;
-            IF holder IS NULL THEN
-                -- It was freed while we asked: the key is to be had again.
-                SELECT again.id, again.status INTO id, status
-                FROM rowlock.stage(json_build_array(list -> (answer.n - 1)::integer)::text) AS again;
-            ELSE
-                id := holder;
-            END IF;
-        END IF;
-        rings := rings OR status = 'queued';
-        late := late OR answer.late;
-        RETURN NEXT;
+        staged.ids[staged.met[i]] := holder;
     END LOOP;
-    IF late THEN
+    IF staged.late THEN
         PERFORM nextval('rowlock.unsorted');
     END IF;
     -- Whoever rings takes the sign down: one notification for all who sleep.
-    IF rings AND (SELECT last_value FROM rowlock.bell) = 1 THEN
+    IF 'queued' = ANY (staged.statuses) AND (SELECT last_value FROM rowlock.bell) = 1 THEN
         PERFORM setval('rowlock.bell', 0);
         PERFORM pg_notify('rowlock.ready', '');
     END IF;
+    RETURN QUERY SELECT * FROM unnest(staged.ids, staged.statuses);
 END $$
