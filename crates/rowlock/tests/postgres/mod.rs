@@ -1,5 +1,6 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
+mod alone;
 mod complete;
 mod copies;
 mod golden;
@@ -65,6 +66,9 @@ cases! {
         a_late_completion_is_refused;
     lease:
         a_claim_under_way_is_given_back_with_the_rest;
+    alone:
+        a_job_alone_is_stored_like_one_among_others,
+        what_speaks_against_a_job_is_seen_when_it_comes_alone;
     lanes:
         the_whole_range_of_priorities_is_claimed_from_high_to_low,
         three_thousand_lanes_are_served_in_order,
