@@ -17,6 +17,7 @@ pub mod redis;
 pub mod report;
 mod server;
 mod size;
+pub mod soak;
 pub mod sqlite;
 mod starts;
 mod stopwatch;

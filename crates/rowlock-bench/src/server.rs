@@ -34,6 +34,17 @@ impl Server {
         })
     }
 
+    /// The same from another process.
+    pub(crate) fn at(url: &str, schema: &str) -> Result<Self> {
+        let mut address = Address::parse(url)?;
+        address.schema = Schema::new(schema)?;
+        Ok(Self {
+            schema: schema.to_owned(),
+            url: url.to_owned(),
+            address,
+        })
+    }
+
     pub(crate) async fn open(&self) -> Result<Rowlock> {
         let clock = Clock::system();
         let engine = Postgres::open(self.address.clone(), clock.clone()).await?;

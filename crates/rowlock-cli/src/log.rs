@@ -6,7 +6,7 @@ use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 
-use crate::cli::{Drain, Log, Verb, Volume};
+use crate::cli::{Bench, Drain, Log, Verb, Volume};
 use crate::out;
 
 /// Starts logging as loud as the verb wants it.
@@ -22,6 +22,8 @@ pub fn start(form: Log, verb: &Verb) {
         _ => LevelFilter::WARN,
     };
     let shown = match verb {
+        // Its jobs fail on purpose.
+        Verb::Bench(Bench::SoakWorker { .. }) => Level::ERROR,
         Verb::Bench(_) => Level::WARN,
         _ => Level::TRACE,
     };

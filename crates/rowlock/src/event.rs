@@ -66,6 +66,8 @@ pub struct Metric {
 
 const WAIT: &str = "rowlock_wait_seconds";
 const RUN: &str = "rowlock_run_seconds";
+/// How long claims take.
+pub const CLAIM: &str = "rowlock_claim_seconds";
 const CLAIMS: &str = "rowlock_claims_total";
 const CLAIMED: &str = "rowlock_claimed_jobs_total";
 const ATTEMPTS: &str = "rowlock_attempts_total";
@@ -121,6 +123,7 @@ pub const TABLE: &[Metric] = &[
     metric(RUN, Type::Seconds, &["kind"], "how long a handler ran"),
     metric(CLAIMS, Type::Counter, &[], "rounds of asking the store for jobs"),
     metric(CLAIMED, Type::Counter, &[], "jobs that those rounds brought"),
+    metric(CLAIM, Type::Seconds, &[], "how long such a round took"),
     metric(ATTEMPTS, Type::Counter, &["kind", "outcome"], "attempts that ended, by the verdict handed in: done, not_needed, retry, snooze, fail, cancelled, release, sent, completed_in (in a transaction of the handler), or dropped after a lost lease"),
     metric(RETRIES, Type::Counter, &["kind"], "attempts that failed and will be repeated"),
     metric(ACKS, Type::Sizes, &[], "verdicts written together"),
@@ -217,7 +220,8 @@ pub(crate) fn route(row: &RouteRow) {
 }
 
 /// A round of claims was answered.
-pub(crate) fn claimed(jobs: usize) {
+pub(crate) fn claimed(jobs: usize, took: Duration) {
+    histogram!(CLAIM).record(took);
     counter!(CLAIMS).increment(1);
     counter!(CLAIMED).increment(as_u64(jobs));
 }

@@ -40,6 +40,7 @@ pub(super) async fn enqueue(server: &Server, connections: usize, jobs: usize) ->
 /// Jobs in batches, each answered after its commit; with a key each, if they are to have one.
 pub(super) async fn bulk(rowlock: &Rowlock, jobs: usize, keyed: bool) -> Result<f64> {
     let job = job()?;
+    rowlock.operate().apply(&[Kind::new(KIND)?]).await?;
     let watch = Stopwatch::start();
     for start in (0..jobs).step_by(BATCH) {
         let numbers = start..(start + BATCH).min(jobs);

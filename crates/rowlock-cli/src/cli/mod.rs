@@ -10,7 +10,9 @@ mod switch;
 pub use cron::Cron;
 pub use drain::{Drain, DrainRun};
 pub use migrate::{Migrate, Roles};
-pub use proof::{Bench, BenchPart, BenchPostgres, BenchRedis, BenchSqlite, Crash, Demo, Verify};
+pub use proof::{
+    Bench, BenchPart, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Crash, Demo, Verify,
+};
 pub use reconcile::{Lift, Reconcile};
 pub use switch::{Switch, SwitchSet, SwitchTarget};
 

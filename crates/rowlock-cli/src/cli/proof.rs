@@ -109,6 +109,24 @@ Examples:
   rowlock bench redis --to redis://127.0.0.1:6379/0
   rowlock bench redis --quick --json")]
     Redis(BenchRedis),
+    /// Mixed jobs at an even rate for half an hour while an old snapshot stays open, on the server of --url
+    #[command(after_help = "\
+2,000 jobs a second of several kinds, queues and priorities, some with a key, some later, some that
+fail first, in a database of its own that is dropped at the end, also after Ctrl-C. A worker in a
+process of its own runs them. Every minute it says how long claims took, and how large the worker,
+the tables and the catalogue are. With --check a goal that was missed is named and the exit code
+is 6: the last claims take as long as the first, and the worker doesn't grow.
+
+Examples:
+  rowlock bench soak --url postgres://localhost/app --check
+  rowlock bench soak --url postgres://localhost/app --minutes 5")]
+    Soak(BenchSoak),
+    /// The worker of a soak
+    #[command(hide = true)]
+    SoakWorker {
+        /// The schema that has the tables
+        tables: String,
+    },
     /// One of the processes of a measurement
     #[command(hide = true)]
     Part {
@@ -163,6 +181,16 @@ pub struct BenchPostgres {
     /// Under transactions that stay open: whether speed and space stay as they are
     #[arg(long)]
     pub pinned: bool,
+    #[command(flatten)]
+    pub how: BenchSqlite,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchSoak {
+    /// How long
+    #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "quick",
+          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub minutes: u64,
     #[command(flatten)]
     pub how: BenchSqlite,
 }

@@ -8,22 +8,16 @@ use rowlock::run::Signals;
 use rowlock_bench::postgres::pinned;
 use rowlock_bench::report::{Report, chart, missed, table};
 use rowlock_bench::sqlite::{self, Part};
-use rowlock_bench::{Machine, Measurement, Pace, Place, Size, pairs, postgres, redis};
+use rowlock_bench::{Machine, Measurement, Pace, Place, Size, pairs, postgres, redis, soak};
 
-use crate::cli::{Bench, BenchPart, BenchPostgres, BenchRedis, BenchSqlite, Global};
+use crate::cli::{Bench, BenchPart, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Global};
 use crate::{exit, out, show};
 
 pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
     match what {
         Bench::Sqlite(how) => measure(how, What::Sqlite, json).await,
         Bench::Postgres(BenchPostgres { only, pinned, how }) => {
-            let needed = || {
-                exit::with(
-                    exit::USAGE,
-                    "name a server: rowlock bench postgres --url postgres://localhost/app",
-                )
-            };
-            let server = server(global).ok_or_else(needed)?;
+            let server = needed(global, "postgres")?;
             let what = match pinned {
                 true => What::Pinned(server),
                 false => What::Postgres(server, parts(only)),
@@ -34,6 +28,14 @@ pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
         Bench::Redis(BenchRedis { to, how }) => {
             let what = What::Redis(to.as_deref(), server(global));
             measure(how, what, json).await
+        }
+        Bench::Soak(BenchSoak { minutes, how }) => {
+            let server = needed(global, "soak")?;
+            measure(how, What::Soak(server, *minutes), json).await
+        }
+        Bench::SoakWorker { tables } => {
+            soak::work(needed(global, "soak-worker")?, tables).await?;
+            Ok(exit::OK)
         }
         Bench::Part {
             path,
@@ -55,6 +57,11 @@ fn server(global: &Global) -> Option<&str> {
     is_server.then_some(url)
 }
 
+fn needed<'a>(global: &'a Global, bench: &str) -> Result<&'a str> {
+    let why = format!("name a server: rowlock bench {bench} --url postgres://localhost/app");
+    server(global).ok_or_else(|| exit::with(exit::USAGE, why))
+}
+
 /// What is measured: on which server, and with which Redis.
 enum What<'a> {
     Sqlite,
@@ -62,6 +69,7 @@ enum What<'a> {
     Pinned(&'a str),
     Pairs(Option<&'a str>),
     Redis(Option<&'a str>, Option<&'a str>),
+    Soak(&'a str, u64),
 }
 
 impl What<'_> {
@@ -92,6 +100,14 @@ impl What<'_> {
             Self::Pairs(server) => {
                 let size = sized(quick, pairs::Size::quick, pairs::Size::full);
                 pairs::run(size, place, *server, &out::note, stop).await
+            }
+            Self::Soak(server, minutes) => {
+                let size = match quick {
+                    true => soak::Size::quick(),
+                    false => soak::Size::minutes(*minutes),
+                };
+                let measured = soak::run(size, server, &out::note, stop).await?;
+                Ok(measured.map(|made| vec![made]))
             }
             Self::Redis(to, server) => {
                 let size = sized(quick, redis::Size::quick, redis::Size::full);

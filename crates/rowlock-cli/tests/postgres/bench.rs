@@ -97,6 +97,25 @@ fn open_transactions_are_measured_in_databases_of_their_own() {
     nothing_is_left(&store);
 }
 
+#[test]
+fn a_soak_does_every_job_in_a_database_of_its_own() {
+    let _alone = alone();
+    let store = Store::empty("this is = not [a configuration");
+    let lines = figures(&store, &["bench", "soak", "--quick", "--json"]);
+    let [line] = &lines[..] else {
+        panic!("{lines:#?}");
+    };
+    assert_eq!(
+        (&line["bench"], &line["step"]),
+        (&"soak".into(), &"soak".into())
+    );
+    assert!(line["jobs"].as_u64() > Some(500), "{line}");
+    for figure in ["ours", "of_first", "memory_mb", "segment_bytes"] {
+        assert!(line[figure].as_f64() > Some(0.0), "{figure}: {line}");
+    }
+    nothing_is_left(&store);
+}
+
 fn figures(store: &Store, args: &[&str]) -> Vec<Value> {
     let text = store.ok(args);
     let lines = text.lines();

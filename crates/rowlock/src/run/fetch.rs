@@ -63,14 +63,17 @@ pub(crate) async fn fetch(
             None => Ok(Default::default()),
         }
     };
+    // Real time, also under a manual clock: it is about how the store is doing.
+    let began = Clock::system().elapsed();
     let (ordinary, suspect) = tokio::join!(engine.claim(ordinary), ask_suspect);
+    let took = Clock::system().elapsed().saturating_sub(began);
     match (ordinary, suspect) {
         (Ok(mut ordinary), Ok(suspect)) => {
             let full = ordinary.jobs.len() >= limit || !suspect.jobs.is_empty();
             let mut tokens = vec![(first, ordinary.jobs.len())];
             tokens.extend(second.map(|token| (token, suspect.jobs.len())));
             ordinary.jobs.extend(suspect.jobs);
-            event::claimed(ordinary.jobs.len());
+            event::claimed(ordinary.jobs.len(), took);
             Ok(Haul {
                 tokens,
                 jobs: ordinary.jobs,

@@ -12,15 +12,18 @@ SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 #variable_conflict use_variable
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
-    -- The first number that a sequence gives is the one it shows before.
-    unsorted CONSTANT bigint := (SELECT last_value + is_called::integer FROM rowlock.unsorted);
-    current CONSTANT integer := (SELECT last_value % 8 FROM rowlock.ring);
+    unsorted CONSTANT bigint := coalesce(pg_sequence_last_value('rowlock.unsorted') + 1, 0);
+    current CONSTANT integer := coalesce(pg_sequence_last_value('rowlock.ring'), 0) % 8;
+    filled boolean[];
     segments integer[] := '{}';
     segment integer;
     level record;
     taken integer := 0;
     of_queue integer := 0;
     last_queue text;
+    share integer;
+    cap integer;
+    all_weights numeric;
     room integer;
     quota integer;
     got integer;
@@ -52,9 +55,12 @@ BEGIN
         OR (without_bounds AND EXISTS (SELECT 1 FROM rowlock.aside AS a WHERE a.held)) THEN
         lowest := rowlock.bring_back(aside_after, without_bounds);
     END IF;
+    filled := ARRAY[pg_relation_size('rowlock.job_0') > 0, pg_relation_size('rowlock.job_1') > 0,
+                    pg_relation_size('rowlock.job_2') > 0, pg_relation_size('rowlock.job_3') > 0];
     -- Oldest first, as far as the pointer knows. Every segment that isn't empty is looked at.
-    FOR segment IN SELECT (current + n) % 4 FROM generate_series(1, 4) AS n LOOP
-        IF pg_relation_size(('rowlock.job_' || segment)::regclass) > 0 THEN
+    FOR n IN 1..4 LOOP
+        segment := (current + n) % 4;
+        IF filled[segment + 1] THEN
             segments := segments || segment;
             IF without_bounds THEN
                 CASE segment WHEN 0 THEN PERFORM rowlock.claim_lanes_0();
@@ -76,57 +82,56 @@ BEGIN
         routed_kinds := ARRAY (SELECT k.kind FROM rowlock.kind AS k WHERE k.route = of_route);
         routed_queues := ARRAY (SELECT q.queue FROM rowlock.queue AS q WHERE q.route = of_route);
     END IF;
+    SELECT array_agg(l.queue), array_agg(l.kind), array_agg(l.priority)
+    INTO lane_queues, lane_kinds, lane_priorities
+    FROM (SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
+          WHERE (l.kind = ANY (of_kinds) OR every_kind) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
+            AND l.kind <> ALL (stopped_kinds) AND l.queue <> ALL (stopped_queues)
+            AND (of_route = 'direct' OR l.kind = ANY (routed_kinds) OR l.queue = ANY (routed_queues))) AS l;
+    IF queue_order = 'weighted' THEN
+        all_weights := (SELECT sum(coalesce(weights[array_position(weighed, l.queue)], 1))
+                        FROM (SELECT DISTINCT queue FROM unnest(lane_queues) AS queue) AS l);
+    END IF;
     -- First each queue's share, then whatever is left to those that have more.
     FOR round IN 1..2 LOOP
         EXIT WHEN segments = '{}' OR taken >= most OR (round = 2 AND NOT more);
         FOR level IN
-            WITH lanes AS MATERIALIZED (
-                SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
-                WHERE (l.kind = ANY (of_kinds) OR every_kind) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
-                  AND l.kind <> ALL (stopped_kinds) AND l.queue <> ALL (stopped_queues)
-                  AND (of_route = 'direct' OR l.kind = ANY (routed_kinds) OR l.queue = ANY (routed_queues))
-            ), queues AS MATERIALIZED (
-                SELECT q.queue, coalesce(w.weight, 1) AS weight, c.cap,
-                       row_number() OVER (ORDER BY array_position(of_queues, q.queue), q.queue) - 1 AS place,
-                       count(*) OVER () AS queues, sum(coalesce(w.weight, 1)) OVER () AS all_weights
-                FROM (SELECT DISTINCT l.queue FROM lanes AS l) AS q
-                LEFT JOIN unnest(weighed, weights) AS w (queue, weight) ON w.queue = q.queue
-                LEFT JOIN unnest(capped, caps) AS c (queue, cap) ON c.queue = q.queue
-            )
-            SELECT q.queue, q.cap, l.priority,
-                   CASE WHEN round = 2 OR queue_order = 'strict' THEN most
-                        WHEN queue_order = 'fair' THEN ceil(most::numeric / q.queues)
-                        ELSE ceil(most::numeric * q.weight / q.all_weights) END AS share,
-                   array_agg(l.kind ORDER BY b.ready_at NULLS FIRST, l.kind) AS kinds,
-                   array_agg(coalesce(b.ready_at, '-infinity') ORDER BY b.ready_at NULLS FIRST, l.kind) AS times,
-                   array_agg(coalesce(b.id, 0) ORDER BY b.ready_at NULLS FIRST, l.kind) AS ids,
-                   array_agg(k.backoff::text ORDER BY b.ready_at NULLS FIRST, l.kind) AS backoffs,
-                   array_agg(k.timeout_ms ORDER BY b.ready_at NULLS FIRST, l.kind) AS timeouts
-            FROM queues AS q
-            JOIN lanes AS l ON l.queue = q.queue
-            LEFT JOIN rowlock.kind AS k ON k.kind = l.kind
-            -- What has just been brought back may be behind the bounds.
-            LEFT JOIN (SELECT b.queue, b.kind, b.priority, least(b.ready_at, lowest - interval '1 us') AS ready_at,
-                              CASE WHEN lowest <= b.ready_at THEN 0 ELSE b.id END AS id
-                       FROM unnest(bound_queues, bound_kinds, bound_priorities, bound_times, bound_ids)
-                           AS b (queue, kind, priority, ready_at, id)) AS b
-                ON b.queue = l.queue AND b.kind = l.kind AND b.priority = l.priority AND NOT without_bounds
-            GROUP BY q.queue, q.cap, q.place, q.queues, q.weight, q.all_weights, l.priority
-            ORDER BY CASE WHEN queue_order = 'strict' THEN q.place ELSE (q.place + q.queues - turn % q.queues) % q.queues END,
+            SELECT * FROM (
+                SELECT l.queue, l.place, l.priority, max(l.place) OVER () + 1 AS queues,
+                       array_agg(l.kind) AS kinds, array_agg(l.ready_at) AS times, array_agg(l.id) AS ids,
+                       array_agg(l.backoff) AS backoffs, array_agg(l.timeout_ms) AS timeouts
+                FROM (
+                    SELECT l.queue, l.kind, l.priority, k.backoff::text, k.timeout_ms,
+                           dense_rank() OVER (ORDER BY array_position(of_queues, l.queue), l.queue) - 1 AS place,
+                           -- What has just been brought back may be behind the bounds.
+                           coalesce(least(b.ready_at, lowest - interval '1 us'), '-infinity') AS ready_at,
+                           CASE WHEN lowest <= b.ready_at THEN 0 ELSE coalesce(b.id, 0) END AS id
+                    FROM unnest(lane_queues, lane_kinds, lane_priorities) AS l (queue, kind, priority)
+                    LEFT JOIN rowlock.kind AS k ON k.kind = l.kind
+                    LEFT JOIN unnest(bound_queues, bound_kinds, bound_priorities, bound_times, bound_ids)
+                        AS b (queue, kind, priority, ready_at, id)
+                        ON b.queue = l.queue AND b.kind = l.kind AND b.priority = l.priority AND NOT without_bounds
+                    ORDER BY place, l.priority, ready_at, l.kind) AS l
+                GROUP BY l.queue, l.place, l.priority) AS l
+            ORDER BY CASE WHEN queue_order = 'strict' THEN l.place ELSE (l.place + l.queues - turn % l.queues) % l.queues END,
                      l.priority DESC
         LOOP
             EXIT WHEN taken >= most;
             IF last_queue IS DISTINCT FROM level.queue THEN
                 last_queue := level.queue;
                 of_queue := 0;
+                cap := caps[array_position(capped, level.queue)];
+                share := CASE WHEN round = 2 OR queue_order = 'strict' THEN most
+                              WHEN queue_order = 'fair' THEN ceil(most::numeric / level.queues)
+                              ELSE ceil(most::numeric * coalesce(weights[array_position(weighed, level.queue)], 1) / all_weights) END;
             END IF;
             -- Kinds of one priority share, then what is left goes to those that have more: no kind's
             -- backlog hides another's jobs.
             before := taken;
             FOR pass IN 1..2 LOOP
                 FOREACH segment IN ARRAY segments LOOP
-                    room := least(most - taken, level.share - of_queue,
-                                  level.cap - coalesce((per_queue ->> level.queue)::integer, 0));
+                    room := least(most - taken, share - of_queue,
+                                  cap - coalesce((per_queue ->> level.queue)::integer, 0));
                     EXIT WHEN room <= 0;
                     quota := CASE pass WHEN 1 THEN ceil(room::numeric / cardinality(level.kinds)) ELSE room END;
                     CASE segment
@@ -138,8 +143,8 @@ BEGIN
                     GET DIAGNOSTICS got = ROW_COUNT;
                     taken := taken + got;
                     of_queue := of_queue + got;
-                    more := more OR of_queue >= level.share;
-                    IF level.cap IS NOT NULL AND got > 0 THEN
+                    more := more OR of_queue >= share;
+                    IF cap IS NOT NULL AND got > 0 THEN
                         per_queue := per_queue || jsonb_build_object(level.queue, coalesce((per_queue ->> level.queue)::integer, 0) + got);
                     END IF;
                 END LOOP;
@@ -149,12 +154,6 @@ BEGIN
         last_queue := NULL;
     END LOOP;
     IF taken < most THEN
-        SELECT array_agg(l.queue), array_agg(l.kind), array_agg(l.priority)
-        INTO lane_queues, lane_kinds, lane_priorities
-        FROM (SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
-              WHERE (l.kind = ANY (of_kinds) OR every_kind) AND (of_queues = '{}' OR l.queue = ANY (of_queues))
-                AND l.kind <> ALL (stopped_kinds) AND l.queue <> ALL (stopped_queues)
-                AND (of_route = 'direct' OR l.kind = ANY (routed_kinds) OR l.queue = ANY (routed_queues))) AS l;
         FOREACH segment IN ARRAY segments LOOP
             CASE segment WHEN 0 THEN later := rowlock.claim_next_0(lane_queues, lane_kinds, lane_priorities, now);
                          WHEN 1 THEN later := rowlock.claim_next_1(lane_queues, lane_kinds, lane_priorities, now);
@@ -175,7 +174,7 @@ BEGIN
         look_aside := coalesce(first.due <= now, false);
         next_due := least(next_due, coalesce(first.wanted, CASE WHEN first.seen = 100 THEN first.latest END));
         -- Whoever could take more puts the sign up before it goes to sleep.
-        IF (SELECT last_value FROM rowlock.bell) = 0 THEN
+        IF coalesce(pg_sequence_last_value('rowlock.bell'), 0) = 0 THEN
             PERFORM setval('rowlock.bell', 1);
         END IF;
     END IF;

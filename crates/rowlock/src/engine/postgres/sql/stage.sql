@@ -7,7 +7,7 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     list CONSTANT json := jobs;
-    segment CONSTANT integer := (SELECT last_value % 8 FROM rowlock.ring);
+    segment CONSTANT integer := coalesce(pg_sequence_last_value('rowlock.ring'), 0) % 8;
     staged record;
     holder bigint;
 BEGIN
@@ -33,7 +33,7 @@ BEGIN
         PERFORM nextval('rowlock.unsorted');
     END IF;
     -- Whoever rings takes the sign down: one notification for all who sleep.
-    IF 'queued' = ANY (staged.statuses) AND (SELECT last_value FROM rowlock.bell) = 1 THEN
+    IF 'queued' = ANY (staged.statuses) AND pg_sequence_last_value('rowlock.bell') = 1 THEN
         PERFORM setval('rowlock.bell', 0);
         PERFORM pg_notify('rowlock.ready', '');
     END IF;

@@ -42,8 +42,10 @@ BEGIN
                    nullif(x.tags, '{}') AS tags, x.trace_context, x.backoff,
                    rowlock.is_on(k.switch, k.switch_until, now, 'reject') AS rejected,
                    rowlock.is_on(k.switch, k.switch_until, now, 'hold') AS held,
-                   rowlock.stage_problem(x.kind, x.payload, x.queue, x.priority, x.scheduled_at,
-                       x.max_attempts, x.unique_key, x.unique_until, x.tags) AS problem
+                   -- A kind that is known has a valid name.
+                   rowlock.stage_problem(CASE WHEN k.kind IS NULL THEN coalesce(x.kind, '') END,
+                       coalesce(x.payload, '{}'), x.queue, x.priority, x.scheduled_at, x.max_attempts,
+                       x.unique_key, x.unique_until, x.tags) AS problem
             FROM ROWS FROM (json_to_recordset(jobs) AS (
                      kind text, payload text, queue text, priority bigint, scheduled_at timestamptz,
                      delay_ms bigint, max_attempts bigint, unique_key text, unique_until text, tags text[],

@@ -6,7 +6,7 @@ CREATE FUNCTION rowlock.stage_problem(
     max_attempts bigint, unique_key text, unique_until text, tags text[]) RETURNS text
 LANGUAGE sql STABLE AS $$
 SELECT CASE
-    WHEN kind IS NULL OR kind COLLATE "C" !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,62}$'
+    WHEN kind COLLATE "C" !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,62}$'
         THEN 'kind is not a valid name: use 1 to 63 of A-Z a-z 0-9 _ . : - and start with a letter, a digit or _'
     WHEN queue COLLATE "C" !~ '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,62}$'
         THEN 'queue is not a valid name: use 1 to 63 of A-Z a-z 0-9 _ . : - and start with a letter, a digit or _'

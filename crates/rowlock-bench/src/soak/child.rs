@@ -1,0 +1,160 @@
+//! The worker of a soak: this binary again, so that its memory is its own. It tells how long its claims took.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use metrics::{
+    Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+};
+use rowlock::Clock;
+use rowlock::run::task::Thread;
+use rowlock::run::{Builtin, Options, Runner, Stopper};
+
+use super::jobs;
+use crate::server::Server;
+
+/// How often a worker tells.
+const TELL: Duration = Duration::from_millis(500);
+
+type Times = Arc<Mutex<Vec<f64>>>;
+
+fn take(times: &Times) -> Vec<f64> {
+    std::mem::take(&mut times.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Works on a server's schema until stdin is closed.
+///
+/// # Errors
+/// When the store can't be used.
+pub async fn work(url: &str, schema: &str) -> Result<()> {
+    let times = Times::default();
+    let taken = metrics::set_global_recorder(Claims(Arc::clone(&times)));
+    ensure!(taken.is_ok(), "somebody else records metrics");
+    let stopper = Arc::new(Stopper::default());
+    let asks = Arc::clone(&stopper);
+    let _watching = Thread::start("stdin", move || {
+        // Whatever ends it, the process that started this one is done with it.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        asks.ask();
+    })?;
+    let rowlock = Server::at(url, schema)?.open().await?;
+    let mut worker = rowlock::Worker::new(rowlock, ()).options(Options {
+        concurrency: 32,
+        ..Options::default()
+    });
+    for kind in jobs::kinds()? {
+        let runner = match kind.name.as_str() {
+            jobs::STUMBLES => Builtin::Flaky,
+            _ => Builtin::Noop,
+        };
+        worker = worker.handle_kind(kind, Runner::Builtin(runner));
+    }
+    let telling = async {
+        loop {
+            Clock::system().sleep(TELL).await;
+            let line: Vec<String> = take(&times).iter().map(|ms| format!("{ms:.3}")).collect();
+            // A parent that is gone closes stdin as well.
+            let _ = writeln!(std::io::stdout().lock(), "{}", line.join(" "));
+        }
+    };
+    tokio::select! {
+        worked = worker.run_until(stopper.stop()) => worked.map(|_| ()).map_err(Into::into),
+        never = telling => never,
+    }
+}
+
+/// Keeps the times of claims, in ms, and no other metric.
+struct Claims(Times);
+
+struct Kept(Times);
+
+impl HistogramFn for Kept {
+    fn record(&self, seconds: f64) {
+        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        times.push(seconds * 1_000.0);
+    }
+}
+
+impl Recorder for Claims {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        match key.name() == rowlock::event::CLAIM {
+            true => Histogram::from_arc(Arc::new(Kept(Arc::clone(&self.0)))),
+            false => Histogram::noop(),
+        }
+    }
+}
+
+/// Such a process, from outside.
+pub(super) struct Worker {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    times: Times,
+    reading: Option<Thread>,
+}
+
+impl Worker {
+    pub(super) fn start(server: &Server) -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["bench", "soak-worker", &server.schema])
+            // Not as an argument: everybody can see those, and it may have a password.
+            .env("ROWLOCK_URL", &server.url)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let told = child.stdout.take().context("it has a stdout")?;
+        let times = Times::default();
+        let kept = Arc::clone(&times);
+        let reading = Thread::start("soak-worker", move || {
+            for line in BufReader::new(told).lines().map_while(Result::ok) {
+                let some = line.split(' ').filter_map(|ms| ms.parse::<f64>().ok());
+                kept.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend(some);
+            }
+        })?;
+        Ok(Self {
+            stdin: child.stdin.take(),
+            child,
+            times,
+            reading: Some(reading),
+        })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How long claims took since this was last asked for.
+    pub(super) fn claims(&self) -> Vec<f64> {
+        take(&self.times)
+    }
+
+    pub(super) fn end(mut self) -> Result<()> {
+        self.stdin = None;
+        let ended = self.child.wait()?;
+        ensure!(ended.success(), "the worker ended with {ended}");
+        Ok(())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stdin = None;
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.reading = None;
+    }
+}
