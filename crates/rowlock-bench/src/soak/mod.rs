@@ -154,6 +154,9 @@ async fn all_ended(rowlock: &Rowlock) -> Result<()> {
     }
 }
 
+/// One of what is seen.
+type Value = fn(&Moment) -> f64;
+
 fn measurement(jobs: usize, seen: &[Moment]) -> Measurement {
     let part = seen.len().div_ceil(PARTS).max(1);
     // What a process takes up at its start, like plans and buffers, is no growth.
@@ -169,9 +172,7 @@ fn measurement(jobs: usize, seen: &[Moment]) -> Measurement {
             .collect();
         percentile(&all, share)
     };
-    let mean = |of: &[Moment], value: fn(&Moment) -> f64| {
-        of.iter().map(value).sum::<f64>() / as_f64(of.len())
-    };
+    let mean = |of: &[Moment], value: Value| of.iter().map(value).sum::<f64>() / as_f64(of.len());
     let settled = &settled[..part.min(settled.len())];
     let memory = mean(last, |each| each.memory);
     let mut made = Measurement::new("soak", "ms", jobs)
@@ -194,7 +195,7 @@ fn measurement(jobs: usize, seen: &[Moment]) -> Measurement {
         )
         .goal("segment_bytes", Bound::AtMost(300e6));
     made.bench = "soak";
-    let series: [(&'static str, fn(&Moment) -> f64); 6] = [
+    let series: [(&'static str, Value); 6] = [
         ("claim_p99_ms", |each| percentile(&each.claims, 0.99)),
         ("memory", |each| each.memory),
         ("segments", |each| each.segments),
