@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };
@@ -17,7 +18,9 @@ use super::jobs;
 use crate::server::Server;
 
 /// How often a worker tells.
-const TELL: Duration = Duration::from_millis(500);
+const TELL: Duration = Duration::from_millis(100);
+/// What it says first if it can't go on.
+const FAILED: &str = "failed: ";
 
 type Times = Arc<Mutex<Vec<f64>>>;
 
@@ -60,10 +63,15 @@ pub async fn work(url: &str, schema: &str) -> Result<()> {
             let _ = writeln!(std::io::stdout().lock(), "{}", line.join(" "));
         }
     };
-    tokio::select! {
-        worked = worker.run_until(stopper.stop()) => worked.map(|_| ()).map_err(Into::into),
+    let worked = tokio::select! {
+        worked = worker.run_until(stopper.stop()) => worked,
         never = telling => never,
+    };
+    if let Err(why) = worked {
+        // Whoever started this one may still hold its stdin, and this waits for that.
+        let _ = writeln!(std::io::stdout().lock(), "{FAILED}{why}");
     }
+    Ok(())
 }
 
 /// Keeps the times of claims, in ms, and no other metric.
@@ -100,8 +108,33 @@ impl Recorder for Claims {
 pub(super) struct Worker {
     child: Child,
     stdin: Option<ChildStdin>,
-    times: Times,
+    told: Arc<Told>,
     reading: Option<Thread>,
+}
+
+/// What it has said.
+#[derive(Default)]
+struct Told {
+    up: AtomicBool,
+    times: Times,
+    failed: Mutex<Option<String>>,
+}
+
+impl Told {
+    fn line(&self, line: &str) {
+        match line.strip_prefix(FAILED) {
+            Some(why) => {
+                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                *failed = Some(why.to_owned());
+            }
+            None => {
+                let some = line.split(' ').filter_map(|ms| ms.parse::<f64>().ok());
+                let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+                times.extend(some);
+            }
+        }
+        self.up.store(true, Ordering::Release);
+    }
 }
 
 impl Worker {
@@ -113,21 +146,18 @@ impl Worker {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let told = child.stdout.take().context("it has a stdout")?;
-        let times = Times::default();
-        let kept = Arc::clone(&times);
+        let stdout = child.stdout.take().context("it has a stdout")?;
+        let told = Arc::new(Told::default());
+        let listener = Arc::clone(&told);
         let reading = Thread::start("soak-worker", move || {
-            for line in BufReader::new(told).lines().map_while(Result::ok) {
-                let some = line.split(' ').filter_map(|ms| ms.parse::<f64>().ok());
-                kept.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .extend(some);
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                listener.line(&line);
             }
         })?;
         Ok(Self {
             stdin: child.stdin.take(),
             child,
-            times,
+            told,
             reading: Some(reading),
         })
     }
@@ -136,9 +166,18 @@ impl Worker {
         self.child.id()
     }
 
+    /// Whether it has begun to work.
+    pub(super) fn is_up(&self) -> bool {
+        self.told.up.load(Ordering::Acquire)
+    }
+
     /// How long claims took since this was last asked for.
-    pub(super) fn claims(&self) -> Vec<f64> {
-        take(&self.times)
+    pub(super) fn claims(&self) -> Result<Vec<f64>> {
+        let failed = self.told.failed.lock();
+        if let Some(why) = &*failed.unwrap_or_else(PoisonError::into_inner) {
+            bail!("the worker of the soak failed: {why}");
+        }
+        Ok(take(&self.told.times))
     }
 
     pub(super) fn end(mut self) -> Result<()> {

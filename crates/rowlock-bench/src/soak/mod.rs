@@ -96,6 +96,9 @@ async fn measure(size: &Size, server: &Server, say: Progress<'_>) -> Result<Meas
     let pin = Pinned::new(server, Pin::Reading).await?;
     let worker = Worker::start(server)?;
     let mut watch = Watch::new(server).await?;
+    while !worker.is_up() {
+        Clock::system().sleep(Duration::from_millis(10)).await;
+    }
     let produced = produce(size, &rowlock, &worker, &mut watch, say).await?;
     pin.still_holds().await?;
     let clock = Clock::system();

@@ -59,7 +59,7 @@ impl Watch {
         #[expect(clippy::cast_precision_loss, reason = "figures for people")]
         let bytes = |at: usize| row.get::<_, i64>(at) as f64;
         let moment = Moment {
-            claims: worker.claims(),
+            claims: worker.claims()?,
             memory: memory(worker.pid())?,
             segments: bytes(0),
             beside: bytes(1),

@@ -112,8 +112,8 @@ Examples:
     /// Mixed jobs at an even rate for half an hour while an old snapshot stays open, on the server of --url
     #[command(after_help = "\
 2,000 jobs a second of several kinds, queues and priorities, some with a key, some later, some that
-fail first, in a database of its own that is dropped at the end, also after Ctrl-C. A worker in a
-process of its own runs them. Every minute it says how long claims took, and how large the worker,
+fail first, in databases of its own that are dropped at the end, also after Ctrl-C. A worker in a
+process of its own runs them. Thirty times it says how long claims took, and how large the worker,
 the tables and the catalogue are. With --check a goal that was missed is named and the exit code
 is 6: the last claims take as long as the first, and the worker doesn't grow.
 

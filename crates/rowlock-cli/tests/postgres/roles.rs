@@ -157,18 +157,17 @@ fn the_application_may_only_enqueue() {
     assert_eq!(session.value(many), "2");
     let late = "SELECT rowlock.complete(0::smallint, 1, 7, 0)";
     assert_eq!(session.value(late), "f");
-    roles.may_only(
-        "app",
-        false,
-        &["enqueue", "enqueue_many", "stage", "complete"],
-    );
+    let one = "SELECT status FROM rowlock.stage_one('{mail,\"{}\",NULL,NULL,NULL,NULL,NULL}')";
+    assert_eq!(session.value(one), "queued");
+    let allowed = ["enqueue", "enqueue_many", "stage", "stage_one", "complete"];
+    roles.may_only("app", false, &allowed);
     let refused = roles.store().run_as(&roles.of("app"), &["stats"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(
         refused.stderr.contains("rowlock migrate roles"),
         "{refused:?}"
     );
-    assert_eq!(roles.store().json(&["stats", "--json"])["pending"], 3);
+    assert_eq!(roles.store().json(&["stats", "--json"])["pending"], 4);
 }
 
 #[test]

@@ -165,7 +165,9 @@ impl Drain {
         }
         // What is under way comes to its end: its rows would wait for the next drain otherwise.
         if clock.timeout(LAST_PUSHES, tasks.join()).await.is_none() {
-            tracing::warn!("a sink doesn't answer: the next drain asks it what it holds");
+            tracing::warn!(
+                "a sink or the store doesn't answer: the next drain asks the sink what it holds"
+            );
         }
         if clock
             .timeout(LAST_PUSHES, scheduler.leave())

@@ -83,7 +83,7 @@ impl Writer {
         mut waiting: mpsc::UnboundedReceiver<Settlement>,
         answers: mpsc::UnboundedSender<Vec<Answer>>,
     ) {
-        let (mut batch, mut open) = (Vec::with_capacity(MOST), true);
+        let (mut batch, mut open) = (Vec::new(), true);
         let mut writing: Vec<Writing<'_>> = Vec::with_capacity(AT_ONCE);
         while open || !batch.is_empty() || !writing.is_empty() {
             let most = MOST - batch.len();
@@ -102,7 +102,7 @@ impl Writer {
                 others => batch.len() == MOST && others < AT_ONCE,
             };
             if is_worth_it {
-                let full = std::mem::replace(&mut batch, Vec::with_capacity(MOST));
+                let full = std::mem::take(&mut batch);
                 writing.push(Box::pin(self.written(full)));
             }
         }

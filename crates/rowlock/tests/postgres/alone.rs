@@ -96,4 +96,16 @@ pub async fn what_speaks_against_a_job_is_seen_when_it_comes_alone(small: Small)
         format!("SELECT * FROM rowlock.stage_one('{{letter,{deep:?},NULL,NULL,NULL,NULL,NULL}}')");
     let refused = small.side.execute(&by_sql).unwrap_err();
     assert!(refused.contains("deeper than 128"), "{refused}");
+    let by_sql = |parts: &str| {
+        format!("SELECT status FROM rowlock.stage_one('{{letter,{parts},NULL,NULL}}')")
+    };
+    let out_of_range = small
+        .side
+        .query(&by_sql("NULL,NULL,40000,NULL"))
+        .unwrap_err();
+    assert!(out_of_range.contains("priority must be"), "{out_of_range}");
+    assert_eq!(small.side.value(&by_sql("NULL,NULL,NULL,NULL")), "queued");
+    let nested = "SELECT * FROM rowlock.enqueue('letter', tags => ARRAY[['a'], ['b']])";
+    let refused = small.side.execute(nested).unwrap_err();
+    assert!(refused.contains("a tag is not a valid name"), "{refused}");
 }

@@ -1,6 +1,7 @@
 //! Lanes: a queue, a kind and a priority each.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use rowlock::claim::{Claim, WorkerId};
 use rowlock::clock::Clock;
@@ -31,6 +32,28 @@ pub async fn the_whole_range_of_priorities_is_claimed_from_high_to_low(small: Sm
     let mut sorted = [range, range, range].concat();
     sorted.sort_unstable_by(|one, other| other.cmp(one));
     assert_eq!(claimed, sorted);
+}
+
+pub async fn what_comes_back_hides_nothing_that_waits_longer(small: Small) {
+    let site = small.open(&Clock::system());
+    let older = site.stage(job("mail")).await;
+    let delayed = site
+        .stage(job("mail").delay(Duration::from_secs(600)))
+        .await;
+    small
+        .side
+        .execute("UPDATE rowlock.job_0 SET ready_at = ready_at - interval '1 hour'")
+        .unwrap();
+    small
+        .side
+        .execute("UPDATE rowlock.aside SET ready_at = rowlock.now(), scheduled_at = rowlock.now()")
+        .unwrap();
+    // A process of its own knows no bounds.
+    let other = small.open(&Clock::system());
+    let worker = other.join().await;
+    let claimed = other.claim(&worker, &["mail"], 10).await;
+    let claimed: BTreeSet<JobId> = claimed.iter().map(|job| job.id).collect();
+    assert_eq!(claimed, BTreeSet::from([older, delayed]));
 }
 
 /// Stages and claims until all are done, each once; the priorities in the order of the claims.

@@ -72,6 +72,7 @@ cases! {
     lanes:
         the_whole_range_of_priorities_is_claimed_from_high_to_low,
         three_thousand_lanes_are_served_in_order,
+        what_comes_back_hides_nothing_that_waits_longer,
         a_claim_that_could_take_more_wants_to_be_woken,
         a_lane_that_was_dropped_is_found_again;
     horizon:

@@ -1,8 +1,17 @@
 -- operators: safe while workers run
 -- purpose: routes of queues, and a number that tells this store from others
 
--- A job goes by its kind's route; if that is direct, by its queue's. This is the only
--- table of the workers' that is locked: two might be waited for crosswise.
+-- Room for a second version of every row, which is wider by what a claim writes: only then is each claim a HOT
+-- update. No two entries of the index are alike, so nothing is gained by looking for such.
+DO $$ BEGIN
+    FOR s IN 0..3 LOOP
+        EXECUTE format('ALTER TABLE rowlock.job_%s SET (fillfactor = 45)', s);
+        EXECUTE format('ALTER INDEX rowlock.job_%s_ready SET (deduplicate_items = off)', s);
+    END LOOP;
+END $$;
+
+-- A job goes by its kind's route; if that is direct, by its queue's. This is the only table of the workers' that
+-- they wait for, and the last: two might be waited for crosswise.
 ALTER TABLE rowlock.queue ADD COLUMN route text NOT NULL DEFAULT 'direct';
 
 -- At most one row: the store's own number, which jobs of different stores are told apart by. It is written
@@ -14,14 +23,3 @@ CREATE TABLE rowlock.store (
 
 -- They take a route now. Whoever names none, as older workers do, means those that go by none.
 DROP FUNCTION IF EXISTS rowlock.claim, rowlock.claim_suspect;
-
--- Room for a second version of every row, which is wider by what a claim writes: only then is each claim a HOT
--- update. No two entries of the index are alike, so nothing is gained by looking for such.
-DO $$ BEGIN
-    FOR s IN 0..3 LOOP
-        EXECUTE format('ALTER TABLE rowlock.job_%s SET (fillfactor = 45)', s);
-        EXECUTE format('ALTER INDEX rowlock.job_%s_ready SET (deduplicate_items = off)', s);
-        -- They take other arguments now. What stages stays, for calls under way.
-        EXECUTE format('DROP FUNCTION IF EXISTS rowlock.claim_%1$s, rowlock.settle_done_%1$s', s);
-    END LOOP;
-END $$;

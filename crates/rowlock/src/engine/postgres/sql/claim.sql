@@ -102,17 +102,19 @@ BEGIN
                        array_agg(l.backoff) AS backoffs, array_agg(l.timeout_ms) AS timeouts
                 FROM (
                     SELECT l.queue, l.kind, l.priority, k.backoff::text, k.timeout_ms,
-                           dense_rank() OVER (ORDER BY array_position(of_queues, l.queue), l.queue) - 1 AS place,
+                           dense_rank() OVER (ORDER BY array_position(of_queues, l.queue), l.queue COLLATE "C") - 1 AS place,
                            -- What has just been brought back may be behind the bounds.
-                           coalesce(least(b.ready_at, lowest - interval '1 us'), '-infinity') AS ready_at,
+                           CASE WHEN b.ready_at IS NULL THEN '-infinity'
+                                ELSE least(b.ready_at, lowest - interval '1 us') END AS ready_at,
                            CASE WHEN lowest <= b.ready_at THEN 0 ELSE coalesce(b.id, 0) END AS id
                     FROM unnest(lane_queues, lane_kinds, lane_priorities) AS l (queue, kind, priority)
                     LEFT JOIN rowlock.kind AS k ON k.kind = l.kind
                     LEFT JOIN unnest(bound_queues, bound_kinds, bound_priorities, bound_times, bound_ids)
                         AS b (queue, kind, priority, ready_at, id)
                         ON b.queue = l.queue AND b.kind = l.kind AND b.priority = l.priority AND NOT without_bounds
-                    ORDER BY place, l.priority, ready_at, l.kind) AS l
-                GROUP BY l.queue, l.place, l.priority) AS l
+                    -- As it is grouped, so that the kinds of a level stay in this order.
+                    ORDER BY place, l.queue, l.priority, ready_at, l.kind COLLATE "C") AS l
+                GROUP BY l.place, l.queue, l.priority) AS l
             ORDER BY CASE WHEN queue_order = 'strict' THEN l.place ELSE (l.place + l.queues - turn % l.queues) % l.queues END,
                      l.priority DESC
         LOOP

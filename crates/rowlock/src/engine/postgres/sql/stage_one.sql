@@ -8,8 +8,9 @@ DECLARE
     problem text;
 BEGIN
     -- A known lane has a valid name; a payload may still break a rule.
-    IF octet_length(parts[2]) > 256 OR strpos(parts[2], '\u0000') > 0 OR parts[5] IS NOT NULL THEN
-        problem := rowlock.stage_problem(parts[1], parts[2], NULL, NULL, NULL, parts[5]::bigint, NULL, NULL, NULL);
+    IF octet_length(parts[2]) > 256 OR strpos(parts[2], '\u0000') > 0
+        OR parts[4]::bigint NOT BETWEEN -32768 AND 32767 OR parts[5]::bigint NOT BETWEEN 1 AND 1000000 THEN
+        problem := rowlock.stage_problem(parts[1], parts[2], NULL, parts[4]::bigint, NULL, parts[5]::bigint, NULL, NULL, NULL);
     END IF;
     IF problem IS NULL THEN
         CASE coalesce(pg_sequence_last_value('rowlock.ring'), 0) % 8

@@ -13,7 +13,7 @@ BEGIN
     INSERT INTO rowlock.job_{s}
     SELECT nextval('rowlock.job_id'), now, now, now, NULL, NULL, NULL, 0, coalesce(job[5]::integer, k.max_attempts),
            coalesce(job[4]::smallint, k.priority), k.unique_until = 'start', false, false, false,
-           coalesce(job[3], k.queue), k.kind, NULL, NULL, job[6], NULL, NULL, job[2]::json
+           coalesce(job[3], k.queue), k.kind, NULL, NULL, job[6], NULL, NULL, coalesce(job[2], '{}')::json
     FROM rowlock.kind AS k
     WHERE k.kind = job[1] AND k.switch IS NULL AND k.key_fields = '{}'
       AND NOT EXISTS (SELECT 1 FROM rowlock.queue AS q
