@@ -10,6 +10,7 @@ mod databases;
 mod machine;
 mod measurement;
 pub mod pairs;
+mod parent;
 mod pin;
 mod place;
 pub mod postgres;

@@ -1,6 +1,6 @@
 //! The worker of a soak: this binary again, so that its memory is its own. It tells how long its claims took.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,9 +12,10 @@ use metrics::{
 };
 use rowlock::Clock;
 use rowlock::run::task::Thread;
-use rowlock::run::{Builtin, Options, Runner, Stopper};
+use rowlock::run::{Builtin, Options, Runner};
 
 use super::jobs;
+use crate::parent::until_it_is_done;
 use crate::server::Server;
 
 /// How often a worker tells.
@@ -36,13 +37,7 @@ pub async fn work(url: &str, schema: &str) -> Result<()> {
     let times = Times::default();
     let taken = metrics::set_global_recorder(Claims(Arc::clone(&times)));
     ensure!(taken.is_ok(), "somebody else records metrics");
-    let stopper = Arc::new(Stopper::default());
-    let asks = Arc::clone(&stopper);
-    let _watching = Thread::start("stdin", move || {
-        // Whatever ends it, the process that started this one is done with it.
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        asks.ask();
-    })?;
+    let (stopper, _watching) = until_it_is_done()?;
     let rowlock = Server::at(url, schema)?.open().await?;
     let mut worker = rowlock::Worker::new(rowlock, ()).options(Options {
         concurrency: 32,

@@ -1,16 +1,14 @@
 //! The other processes of a measurement: this binary again, as a producer or as a worker.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rowlock::Rowlock;
-use rowlock::run::Stopper;
-use rowlock::run::task::Thread;
 
 use super::ours::open;
+use crate::parent::until_it_is_done;
 use crate::starts::{FIRST, Pace, Times, produce, work};
 
 /// What a process does.
@@ -59,13 +57,7 @@ pub(super) fn read(text: &str) -> Result<Times> {
 }
 
 async fn work_until_closed(rowlock: Rowlock) -> Result<Times> {
-    let stopper = Arc::new(Stopper::default());
-    let asks = Arc::clone(&stopper);
-    let _watching = Thread::start("stdin", move || {
-        // Whatever ends it, the process that started this one is done with it.
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        asks.ask();
-    })?;
+    let (stopper, _watching) = until_it_is_done()?;
     work(rowlock, &stopper, |n| {
         if n == FIRST {
             // A parent that is gone closes stdin as well.
