@@ -30,12 +30,6 @@ pub struct Size {
 }
 
 impl Size {
-    /// For figures: half an hour.
-    #[must_use]
-    pub fn full() -> Self {
-        Self::minutes(30)
-    }
-
     /// For figures, as long as this.
     #[must_use]
     pub fn minutes(minutes: u64) -> Self {

@@ -86,8 +86,9 @@ Examples:
     #[command(after_help = "\
 Ours against plain INSERT ... SELECTs of the same columns, in batches of the same size. With --url
 postgres://... (or ROWLOCK_URL) it happens in that database, in a schema rowlock_bench_... of its
-own that is dropped at the end, also after Ctrl-C; otherwise in a temporary SQLite file, never in your
-store. It takes some minutes. With --check a goal that was missed is named and the exit code is 6.
+own that is dropped at the end, also after Ctrl-C; otherwise in a temporary SQLite file, never in
+your store. It takes some minutes. With --check a goal that was missed is named and the exit code
+is 6.
 
 Examples:
   rowlock bench pairs --check
@@ -98,10 +99,10 @@ Examples:
     #[command(after_help = "\
 It starts a redis-server of its own from PATH and ends it, or uses the one of --to, below a prefix
 bench_... whose keys are removed at the end; a Redis that is given is not killed, so that step is
-left out. Rows are in a temporary SQLite file; with --url postgres://... (or ROWLOCK_URL) also in that
-database, in a schema rowlock_bench_... of its own, and for an old snapshot in two databases of its
-own; all are dropped at the end, also after Ctrl-C. It takes some minutes, with a server some
-fifteen. With --check a goal that was missed is named and the exit code is 6.
+left out. Rows are in a temporary SQLite file; with --url postgres://... (or ROWLOCK_URL) also in
+that database, in a schema rowlock_bench_... of its own, and for an old snapshot in two databases
+of its own; all are dropped at the end, also after Ctrl-C. It takes some minutes, with a server
+some fifteen. With --check a goal that was missed is named and the exit code is 6.
 
 Examples:
   rowlock bench redis --check

@@ -22,4 +22,5 @@ CREATE TABLE rowlock.store (
 );
 
 -- They take a route now. Whoever names none, as older workers do, means those that go by none.
+-- What those call keeps its older forms beside the newer: a call under way goes on.
 DROP FUNCTION IF EXISTS rowlock.claim, rowlock.claim_suspect;
