@@ -25,8 +25,9 @@ pub(super) async fn enqueue(server: &Server, connections: usize, jobs: usize) ->
         let share = share(jobs, connections, n);
         async move {
             let job = job?;
+            let prepared = schema.prepare(&session.client).await?;
             for _ in 0..share {
-                rowlock::enqueue(schema.on(&session.client), &job).await?;
+                rowlock::enqueue(prepared.on(&session.client), &job).await?;
             }
             Ok(share)
         }

@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Transaction};
 #[cfg(feature = "diesel-postgres")]
 use super::StageBlocking;
 use super::{Enqueued, Stage};
-use crate::engine::postgres::{InSchema, Schema, through_tokio_postgres};
+use crate::engine::postgres::{InSchema, OnPrepared, Schema, through_tokio_postgres};
 use crate::error::Result;
 use crate::job::NewJob;
 
@@ -31,6 +31,19 @@ macro_rules! stage_through {
 
 stage_through!(through_tokio_postgres, on => on, &Client, &mut Client);
 stage_through!(through_tokio_postgres, on => on.client(), &Transaction<'_>, &mut Transaction<'_>);
+
+macro_rules! stage_prepared {
+    ($($what:ty, $on:ident => $reach:expr);*) => {$(
+        impl Stage for OnPrepared<'_, $what> {
+            async fn stage(self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+                let ($on, with) = (self.on, self.prepared);
+                through_tokio_postgres::stage_prepared($reach, jobs, &with.schema, &with.plain).await
+            }
+        }
+    )*};
+}
+
+stage_prepared!(&Client, on => on; &Transaction<'_>, on => on.client());
 
 #[cfg(feature = "sqlx-postgres")]
 stage_through!(

@@ -1,11 +1,13 @@
 //! A job that is staged alone goes another way than one among others: it is stored the same.
 
 use rowlock::clock::Clock;
+use rowlock::engine::postgres::Schema;
 use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{JobId, Kind, NewJob, Payload, Status};
 
+use super::home::wait;
 use super::small::Small;
-use crate::conformance::world::{Site, job, name};
+use crate::conformance::world::{Home, Site, job, name};
 
 fn kind(of: &str) -> Kind {
     let mut kind = Kind::new(of).unwrap();
@@ -93,19 +95,59 @@ pub async fn what_speaks_against_a_job_is_seen_when_it_comes_alone(small: Small)
     assert_eq!(alone(&site, &to_ada).await, (holder, Status::Duplicate));
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(128), "]".repeat(128));
     let by_sql =
-        format!("SELECT * FROM rowlock.stage_one('{{letter,{deep:?},NULL,NULL,NULL,NULL,NULL}}')");
+        format!("SELECT rowlock.stage_plain('{{letter,{deep:?},NULL,NULL,NULL,NULL,NULL}}')");
     let refused = small.side.execute(&by_sql).unwrap_err();
     assert!(refused.contains("deeper than 128"), "{refused}");
-    let by_sql = |parts: &str| {
-        format!("SELECT status FROM rowlock.stage_one('{{letter,{parts},NULL,NULL}}')")
-    };
+    let by_sql =
+        |parts: &str| format!("SELECT rowlock.stage_plain('{{letter,{parts},NULL,NULL}}')");
     let out_of_range = small
         .side
         .query(&by_sql("NULL,NULL,40000,NULL"))
         .unwrap_err();
     assert!(out_of_range.contains("priority must be"), "{out_of_range}");
-    assert_eq!(small.side.value(&by_sql("NULL,NULL,NULL,NULL")), "queued");
+    let answer = small.side.value(&by_sql("NULL,NULL,NULL,NULL"));
+    assert_eq!(answer.parse::<i64>().unwrap() % 4, 0, "it is queued");
     let nested = "SELECT * FROM rowlock.enqueue('letter', tags => ARRAY[['a'], ['b']])";
     let refused = small.side.execute(nested).unwrap_err();
     assert!(refused.contains("a tag is not a valid name"), "{refused}");
+}
+
+pub async fn a_prepared_enqueue_stores_what_any_other_does(small: Small) {
+    let site = small.open(&Clock::system());
+    let mut keyed = kind("keyed");
+    keyed.key = vec![name("to")];
+    let kinds = [kind("letter"), keyed];
+    site.rowlock.operate().apply(&kinds).await.unwrap();
+    let to_ada = job("keyed").payload(Payload::parse(r#"{"to":"ada"}"#).unwrap());
+    let jobs = [job("letter"), job("letter").priority(3), to_ada.clone()];
+    let mut others = Vec::new();
+    for job in &jobs {
+        others.push(alone(&site, job).await.0.unwrap());
+    }
+    let staged = wait(async {
+        let url = small.own.url();
+        let connecting = tokio_postgres::connect(&url, tokio_postgres::NoTls);
+        let (mut client, connection) = connecting.await.unwrap();
+        let connection = tokio::runtime::Handle::current().spawn(connection);
+        let prepared = Schema::default().prepare(&client).await.unwrap();
+        let mut staged = Vec::new();
+        for job in &jobs {
+            let answer = rowlock::enqueue(prepared.on(&client), job).await;
+            staged.push(answer.unwrap());
+        }
+        let transaction = client.transaction().await.unwrap();
+        let undone = rowlock::enqueue(prepared.on(&transaction), &jobs[0]).await;
+        assert_eq!(undone.unwrap().status, Status::Queued);
+        transaction.rollback().await.unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+        staged
+    });
+    for ((answer, other), job) in staged.iter().zip(others).zip(&jobs) {
+        match *job == to_ada {
+            true => assert_eq!((answer.id, answer.status), (Some(other), Status::Duplicate)),
+            false => assert!(same_row(&small, other, answer.id.unwrap()), "{job:?}"),
+        }
+    }
+    assert_eq!(small.number("SELECT count(*) FROM rowlock.job"), 5);
 }

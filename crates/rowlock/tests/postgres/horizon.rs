@@ -81,6 +81,36 @@ pub async fn a_backlog_for_tomorrow_does_not_stop_the_ring(small: Small) {
     assert!(integrity.is_clean(), "{integrity:?}");
 }
 
+/// An analysis while everything that waits is still uncommitted says that there is nothing.
+pub async fn a_backlog_that_looks_empty_is_not_sorted_for_each_claim(small: Small) {
+    let world = small.world();
+    let site = small.open_with(&world.clock, 64 * 1024 * 1024);
+    let worker = site.join().await;
+    site.stage_many("mail", 1).await;
+    let segment = small.segment();
+    let producer = small.own.session();
+    let staged = "BEGIN; SELECT count(*) FROM rowlock.enqueue_many((SELECT jsonb_agg('{\"kind\":\"mail\"}'::jsonb)
+                  FROM generate_series(1, 20000)))";
+    producer.execute(staged).unwrap();
+    let analyze = format!("ANALYZE rowlock.job_{segment}");
+    small.side.execute(&analyze).unwrap();
+    producer.execute("COMMIT").unwrap();
+    let claim = "SELECT count(*) FROM rowlock.worker AS w, rowlock.claim(w.number, 7, 100, '{mail}', '{}', 'fair',
+        '{}', '{}', '{}', '{}', 0, true, true, 0, '-infinity', '{}', '{}', '{}', '{}', '{}')";
+    let fresh = small.own.session();
+    fresh.execute("BEGIN").unwrap();
+    assert_eq!(fresh.value(claim), "101", "the jobs, and a summary");
+    let read = fresh.value(&format!(
+        "SELECT pg_stat_get_xact_tuples_returned('rowlock.job_{segment}_ready'::regclass)"
+    ));
+    fresh.execute("ROLLBACK").unwrap();
+    assert!(
+        read.parse::<u64>().unwrap() < 1_000,
+        "{read} entries for 100 jobs"
+    );
+    assert_eq!(site.claim(&worker, &["mail"], 100).await.len(), 100);
+}
+
 pub async fn a_verdict_reads_its_own_rows_and_no_others(small: Small) {
     let world = small.world();
     let site = small.open_with(&world.clock, 64 * 1024 * 1024);
@@ -198,19 +228,21 @@ fn settling(small: &Small, verdict: &str, known: bool) -> String {
         let values: Vec<String> = rows.iter().map(|row| row[at].clone().unwrap()).collect();
         values.join("','")
     };
-    let segment = match known {
-        true => small.segment(),
-        false => "NULL".to_owned(),
-    };
-    format!(
-        "SELECT rowlock.settle(
-            array_fill({segment}::smallint, '{{5}}'), ARRAY['{}']::tid[], ARRAY['{}']::bigint[],
-            ARRAY['{}']::bigint[], array_fill('{verdict}'::text, '{{5}}'), array_fill(0::bigint, '{{5}}'),
-            array_fill(0::bigint, '{{5}}'), array_fill('{{}}'::text, '{{5}}'), 10)",
-        list(0),
-        list(1),
-        list(2)
-    )
+    let (places, ids, tokens) = (list(0), list(1), list(2));
+    let token = rows[0][2].clone().unwrap();
+    let segment = small.segment();
+    match known {
+        true => format!(
+            "SELECT rowlock.settle('{{5}}', '{{{segment}}}', '{{{token}}}', '{{mail}}', '{{default}}', '{{false}}',
+                ARRAY['{places}']::tid[], ARRAY['{ids}']::bigint[], array_fill(0::bigint, '{{5}}'),
+                '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', 10)"
+        ),
+        false => format!(
+            "SELECT rowlock.settle('{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}',
+                ARRAY['{ids}']::bigint[], ARRAY['{tokens}']::bigint[], array_fill('{verdict}'::text, '{{5}}'),
+                array_fill(0::bigint, '{{5}}'), array_fill(0::bigint, '{{5}}'), array_fill('{{}}'::text, '{{5}}'), 10)"
+        ),
+    }
 }
 
 /// All of the ring, its indexes too.

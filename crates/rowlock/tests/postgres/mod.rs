@@ -68,6 +68,7 @@ cases! {
         a_claim_under_way_is_given_back_with_the_rest;
     alone:
         a_job_alone_is_stored_like_one_among_others,
+        a_prepared_enqueue_stores_what_any_other_does,
         what_speaks_against_a_job_is_seen_when_it_comes_alone;
     lanes:
         the_whole_range_of_priorities_is_claimed_from_high_to_low,
@@ -77,6 +78,7 @@ cases! {
         a_lane_that_was_dropped_is_found_again;
     horizon:
         a_backlog_for_tomorrow_does_not_stop_the_ring,
+        a_backlog_that_looks_empty_is_not_sorted_for_each_claim,
         a_verdict_reads_its_own_rows_and_no_others,
         a_segment_that_looks_empty_is_not_walked_for_each_verdict;
     copies:
@@ -84,6 +86,7 @@ cases! {
         a_copy_without_sequences_uses_no_id_twice;
     moved:
         a_verdict_finds_a_job_that_is_just_being_set_aside,
+        a_verdict_ends_its_own_job_though_another_lies_in_its_place,
         an_open_completion_holds_up_nobody_else,
         a_locked_job_that_was_held_stops_no_claim,
         large_payloads_keep_nothing_from_moving;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rowlock::settle::{Settled, Verdict};
-use rowlock::{JobState, Outcome};
+use rowlock::settle::{Settled, Settlement, Verdict};
+use rowlock::{Error, JobState, Outcome};
 use rowlock_testbed::until;
 
 use super::small::Small;
@@ -53,6 +53,41 @@ pub async fn a_verdict_finds_a_job_that_is_just_being_set_aside(small: Small) {
         let (settled, ()) = tokio::join!(settling, moving);
         assert_eq!(settled, Settled::Accepted, "{word}");
         assert_eq!(site.state(id).await, expected, "{word}");
+    }
+}
+
+/// Whoever rewrites a table puts every row somewhere else, perhaps where another of the same claim was.
+pub async fn a_verdict_ends_its_own_job_though_another_lies_in_its_place(small: Small) {
+    let world = small.world();
+    let site = small.open_with(&world.clock, 64 * 1024 * 1024);
+    let worker = site.join().await;
+    site.stage_many("mail", 40).await;
+    let claimed = site.claim(&worker, &["mail"], 40).await;
+    let before: Vec<String> = claimed.iter().map(|job| small.place(job.id)).collect();
+    let full = format!("VACUUM FULL rowlock.job_{}", small.segment());
+    small.side.execute(&full).unwrap();
+    let after: Vec<String> = claimed.iter().map(|job| small.place(job.id)).collect();
+    let replaced = |n: &usize| before[*n] != after[*n] && after.contains(&before[*n]);
+    let victim = (0..claimed.len())
+        .find(replaced)
+        .expect("another lies in its place");
+    let settlement = Settlement {
+        id: claimed[victim].id,
+        token: claimed[victim].token,
+        verdict: Verdict::Done,
+        started_at: None,
+    };
+    // Nothing has happened at the first try; the second looks for the job by its number.
+    let refused = site.engine().settle(vec![settlement]).await;
+    assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+    let settled = site.settle(&claimed[victim], Verdict::Done).await;
+    assert_eq!(settled, Settled::Accepted);
+    for (n, job) in claimed.iter().enumerate() {
+        let expected = match n == victim {
+            true => JobState::Completed,
+            false => JobState::Processing,
+        };
+        assert_eq!(site.state(job.id).await, expected);
     }
 }
 

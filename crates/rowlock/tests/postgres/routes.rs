@@ -194,7 +194,7 @@ pub async fn a_claim_of_a_route_reads_its_own_rows_and_no_others(small: Small) {
     for (verdict, some) in [("done", &held[..500]), ("expired", &held[500..])] {
         let settle = format!(
             "SELECT count(*) FROM rowlock.settle(
-                array_fill(NULL::smallint, '{{500}}'), array_fill(NULL::tid, '{{500}}'), ARRAY[{}]::bigint[],
+                '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', ARRAY[{}]::bigint[],
                 array_fill(7::bigint, '{{500}}'), array_fill('{verdict}'::text, '{{500}}'),
                 array_fill(0::bigint, '{{500}}'), array_fill(NULL::bigint, '{{500}}'),
                 array_fill(NULL::text, '{{500}}'), 10)",

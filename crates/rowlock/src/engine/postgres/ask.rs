@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::Postgres;
-use super::connect::{Pool, take};
+use super::connect::{Connection, Pool, take};
 use super::error::{is_of_another_isolation, is_worn_out, map};
 use super::statements::{Sql, call};
 use crate::clock::Clock;
@@ -34,6 +34,34 @@ impl Postgres {
             .await
     }
 
+    /// Runs a statement that is asked all the time: prepared, if the sessions are our own.
+    pub(super) async fn ask_often(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
+        let text = statement.text(&self.address.schema);
+        self.rows_often(&text, values, statement.name).await
+    }
+
+    /// Calls a function of that kind.
+    pub(super) async fn call_often(
+        &self,
+        function: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>> {
+        let text = call(function, values.len(), &self.address.schema);
+        self.rows_often(&text, values, function).await
+    }
+
+    async fn rows_often(&self, text: &str, values: &[Value<'_>], doing: &str) -> Result<Vec<Row>> {
+        // Whoever hears notifications has a session of its own, and so have the others of this address.
+        if self.listener.hears() != Some(true) {
+            return self.rows(&self.pool, text, values, doing, PATIENCE).await;
+        }
+        let client = take(&self.pool, PATIENCE).await?;
+        let asked = Clock::system()
+            .timeout(PATIENCE, client.ask_prepared(text, values))
+            .await;
+        answered(client, asked, doing)
+    }
+
     /// Calls one over the connection that nothing but heartbeats use.
     pub(super) async fn call_aside(
         &self,
@@ -42,13 +70,6 @@ impl Postgres {
     ) -> Result<Vec<Row>> {
         let text = call(function, values.len(), &self.address.schema);
         self.rows(&self.pulse, &text, values, function, PATIENCE)
-            .await
-    }
-
-    /// Runs a statement of a job's journey.
-    pub(super) async fn ask(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
-        let text = statement.text(&self.address.schema);
-        self.rows(&self.pool, &text, values, statement.name, PATIENCE)
             .await
     }
 
@@ -88,18 +109,26 @@ impl Postgres {
         let asked = Clock::system()
             .timeout(patience, client.ask(text, values))
             .await;
-        match asked {
-            Some(Ok(rows)) => Ok(rows),
-            Some(Err(why)) => {
-                let error = map(&why, doing);
-                if is_worn_out(&error) || is_of_another_isolation(&why) {
-                    // Another one may lead to another server, or know better how to begin.
-                    drop(Object::take(client));
-                }
-                Err(error)
+        answered(client, asked, doing)
+    }
+}
+
+fn answered(
+    client: Connection,
+    asked: Option<Result<Vec<Row>, tokio_postgres::Error>>,
+    doing: &str,
+) -> Result<Vec<Row>> {
+    match asked {
+        Some(Ok(rows)) => Ok(rows),
+        Some(Err(why)) => {
+            let error = map(&why, doing);
+            if is_worn_out(&error) || is_of_another_isolation(&why) {
+                // Another one may lead to another server, or know better how to begin.
+                drop(Object::take(client));
             }
-            None => Err(silence(doing)),
+            Err(error)
         }
+        None => Err(silence(doing)),
     }
 }
 

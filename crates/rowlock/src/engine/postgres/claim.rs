@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
-use super::holdings::{Asking, Held};
+use super::holdings::{Asking, Held, Spot};
 use super::outlook::Outlook;
 use super::row::{self, Leased, Summary};
 use super::{Postgres, lock};
@@ -33,11 +33,9 @@ impl Postgres {
             budget.allows(now) && (budget.is_due(now) || outlook.empty_answers() > 0)
         };
         let (mut jobs, mut summary) = self.claim_once(wanted, wanted.limit, sweep).await?;
-        // Short of jobs: what the bounds hid, or what was set aside, may be due.
-        if jobs.len() < wanted.limit
-            && !summary.swept
-            && lock(&outlook.budget).allows(self.clock.elapsed())
-        {
+        // Nothing: what the bounds hid, or what was set aside, may be due. A job that was found doesn't wait for
+        // that; the next look comes soon.
+        if jobs.is_empty() && !summary.swept && lock(&outlook.budget).allows(self.clock.elapsed()) {
             let room = wanted.limit - jobs.len();
             let (more, latest) = self.claim_once(wanted, room, true).await?;
             jobs.extend(more);
@@ -125,7 +123,7 @@ impl Postgres {
         let began = self.clock.elapsed();
         let asking = self.asking(wanted);
         let rows = self
-            .call(
+            .call_often(
                 "claim",
                 &[
                     (&worker, Type::INT8),
@@ -207,17 +205,15 @@ impl Postgres {
         drop(lanes);
         if wanted.route.is_some() {
             // It may be settled by another process.
-            let placed = leased.iter().filter_map(|one| {
-                let (segment, place) = one.job.segment.zip(one.place)?;
-                Some((one.job.id, (one.job.token, segment, place)))
-            });
+            let placed = leased
+                .iter()
+                .filter_map(|one| Some((one.job.id, (one.job.token, spot(one)?))));
             self.holdings.add_sent(placed);
         } else {
             let held = |one: &Leased| Held {
                 worker: wanted.worker.clone(),
                 token: one.job.token,
-                segment: one.job.segment,
-                place: one.place,
+                spot: spot(one),
                 kind: one.job.kind.clone(),
                 queue: one.job.queue.clone(),
                 since,
@@ -260,11 +256,22 @@ impl Postgres {
     }
 }
 
+fn spot(one: &Leased) -> Option<Spot> {
+    let (segment, place) = one.job.segment.zip(one.place)?;
+    Some(Spot {
+        segment,
+        kind: one.job.kind.clone(),
+        queue: one.job.queue.clone(),
+        keyed: one.job.unique_key.is_some(),
+        place,
+    })
+}
+
 fn route(wanted: &Claim) -> &str {
     wanted.route.as_ref().map_or(DIRECT, Name::as_str)
 }
 
-fn texts(names: &[Name]) -> Vec<&str> {
+pub(super) fn texts(names: &[Name]) -> Vec<&str> {
     names.iter().map(Name::as_str).collect()
 }
 

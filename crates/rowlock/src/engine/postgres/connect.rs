@@ -1,15 +1,19 @@
 //! Where the server is, and the few connections that a process keeps to it.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, Object, RecycleError, RecycleResult};
+use deadpool::managed::{self, Metrics, Object, QueueMode, RecycleError, RecycleResult};
 use tokio_postgres::config::SslMode;
-use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 use super::ask::Value;
 use super::error::{map, unreachable};
+use super::lock;
 use super::row::get;
 use super::statements::sql;
 use crate::clock::Clock;
@@ -187,6 +191,8 @@ pub(super) struct Link {
     explicit: bool,
     /// A question was given up before its answer: the next one would wait for that too.
     asking: AtomicBool,
+    /// What the server has read already, by its text.
+    prepared: Mutex<HashMap<String, Statement>>,
 }
 
 impl std::ops::Deref for Link {
@@ -208,6 +214,40 @@ impl Link {
         let answer = self.send(text, values).await;
         self.asking.store(false, Ordering::Relaxed);
         answer
+    }
+
+    /// The same, read by the server once for all: only where the session is ours alone.
+    pub(super) async fn ask_prepared(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        if self.explicit {
+            return self.ask(text, values).await;
+        }
+        self.asking.store(true, Ordering::Relaxed);
+        let answer = self.send_prepared(text, values).await;
+        self.asking.store(false, Ordering::Relaxed);
+        answer
+    }
+
+    async fn send_prepared(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let known = lock(&self.prepared).get(text).cloned();
+        let statement = match known {
+            Some(statement) => statement,
+            None => {
+                let types: Vec<Type> = values.iter().map(|(_, of)| of.clone()).collect();
+                let statement = self.client.prepare_typed(text, &types).await?;
+                lock(&self.prepared).insert(text.to_owned(), statement.clone());
+                statement
+            }
+        };
+        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|(value, _)| *value).collect();
+        self.client.query(&statement, &values).await
     }
 
     async fn send(
@@ -251,6 +291,7 @@ impl managed::Manager for Maker {
             client,
             explicit: !fits,
             asking: AtomicBool::new(false),
+            prepared: Mutex::default(),
         })
     }
 
@@ -291,6 +332,8 @@ pub(super) fn pool(address: &Address, io: &Io, connections: usize) -> Result<Poo
     };
     Pool::builder(maker)
         .max_size(connections.max(1))
+        // The one that was used last: its process has everything at hand.
+        .queue_mode(QueueMode::Lifo)
         .build()
         .map_err(|why| Error::Bug(why.to_string()))
 }

@@ -101,7 +101,7 @@ impl Postgres {
         let mut fired = Vec::new();
         for row in &asked.map_err(Error::alone)? {
             let tick = time(row, 0)?.unwrap_or_default();
-            fired.push((tick, stage::answer(get(row, 1)?, &get::<String>(row, 2)?)?));
+            fired.push((tick, stage::answer_in_words(get(row, 1)?, get(row, 2)?)?));
         }
         Ok(fired)
     }

@@ -7,6 +7,7 @@ use crate::error::Error;
 /// Our own refusals, raised by the functions.
 const INVALID: &str = "RL001";
 const LEASE_LOST: &str = "RL002";
+const MISPLACED: &str = "RL003";
 
 /// Turns a driver's error into ours; `doing` says what was tried.
 pub(crate) fn map(why: &tokio_postgres::Error, doing: &str) -> Error {
@@ -138,6 +139,7 @@ pub(crate) fn sort(code: &str, text: &str, detail: &str, doing: &str) -> Error {
             }
         }
         LEASE_LOST => Error::LeaseLost,
+        MISPLACED => Error::Unavailable(format!("{text} ({doing}): they are looked for")),
         "40001" | "40P01" => Error::Unavailable(format!(
             "somebody else's transaction was in the way ({doing}): roll back and try again ({text})"
         )),

@@ -21,18 +21,29 @@ const LATEST: Duration = Duration::from_secs(20);
 pub(super) struct Held {
     pub(super) worker: WorkerId,
     pub(super) token: Token,
-    pub(super) segment: Option<i16>,
-    pub(super) place: Option<Place>,
+    /// In the ring; none once it was set aside.
+    pub(super) spot: Option<Spot>,
     pub(super) kind: Name,
     pub(super) queue: Name,
     pub(super) since: Elapsed,
+}
+
+/// Where a claimed row was last seen, and what it shares with others that end with it.
+#[derive(Debug, Clone)]
+pub(super) struct Spot {
+    pub(super) segment: i16,
+    pub(super) kind: Name,
+    pub(super) queue: Name,
+    /// It holds a unique key.
+    pub(super) keyed: bool,
+    pub(super) place: Place,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     jobs: Mutex<HashMap<JobId, Held>>,
     /// What routes have sent. Another process may settle it, so nothing but the way there hangs on this.
-    sent: Mutex<HashMap<JobId, (Token, i16, Place)>>,
+    sent: Mutex<HashMap<JobId, (Token, Spot)>>,
     doubt: Mutex<HashMap<WorkerId, Elapsed>>,
 }
 
@@ -76,7 +87,7 @@ impl Holdings {
     }
 
     /// Jobs were claimed for a route.
-    pub(super) fn add_sent(&self, claimed: impl Iterator<Item = (JobId, (Token, i16, Place))>) {
+    pub(super) fn add_sent(&self, claimed: impl Iterator<Item = (JobId, (Token, Spot))>) {
         let mut sent = lock(&self.sent);
         // Most of these were settled by others.
         if sent.len() >= MOST_SENT {
@@ -86,28 +97,28 @@ impl Holdings {
     }
 
     /// Where claimed jobs were last seen.
-    pub(super) fn places<'a>(
+    pub(super) fn spots<'a>(
         &self,
         claims: impl Iterator<Item = (&'a JobId, &'a Token)>,
-    ) -> Vec<Option<(i16, Place)>> {
+    ) -> Vec<Option<Spot>> {
         let (sent, jobs) = (lock(&self.sent), lock(&self.jobs));
-        let place = |(id, token): (&JobId, &Token)| {
-            if let Some((of, segment, place)) = sent.get(id)
+        let spot = |(id, token): (&JobId, &Token)| {
+            if let Some((of, spot)) = sent.get(id)
                 && of == token
             {
-                return Some((*segment, *place));
+                return Some(spot.clone());
             }
             let held = jobs.get(id).filter(|held| held.token == *token)?;
-            held.segment.zip(held.place)
+            held.spot.clone()
         };
-        claims.map(place).collect()
+        claims.map(spot).collect()
     }
 
     /// Verdicts were answered, whichever way.
     pub(super) fn settled<'a>(&self, claims: impl Iterator<Item = (&'a JobId, &'a Token)>) {
         let (mut sent, mut jobs) = (lock(&self.sent), lock(&self.jobs));
         for (id, token) in claims {
-            if sent.get(id).is_some_and(|(of, ..)| of == token) {
+            if sent.get(id).is_some_and(|(of, _)| of == token) {
                 sent.remove(id);
             } else if jobs.get(id).is_some_and(|held| held.token == *token) {
                 jobs.remove(id);
@@ -163,7 +174,7 @@ impl Holdings {
         let jobs = lock(&self.jobs);
         let slow = jobs
             .iter()
-            .filter(|(_, job)| job.worker == *worker && job.segment.is_some())
+            .filter(|(_, job)| job.worker == *worker && job.spot.is_some())
             .filter(|(_, job)| now.saturating_sub(job.since) >= LONG);
         slow.map(|(id, job)| (*id, job.token)).collect()
     }
@@ -173,7 +184,18 @@ impl Holdings {
         let mut jobs = lock(&self.jobs);
         for id in ids {
             if let Some(job) = jobs.get_mut(id) {
-                (job.segment, job.place) = (None, None);
+                job.spot = None;
+            }
+        }
+    }
+
+    /// They are not where they were claimed, or may not be.
+    pub(super) fn misplaced<'a>(&self, ids: impl Iterator<Item = &'a JobId>) {
+        let (mut sent, mut jobs) = (lock(&self.sent), lock(&self.jobs));
+        for id in ids {
+            sent.remove(id);
+            if let Some(job) = jobs.get_mut(id) {
+                job.spot = None;
             }
         }
     }

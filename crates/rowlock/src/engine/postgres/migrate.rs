@@ -48,6 +48,12 @@ const MIGRATIONS: &[Migration] = &[
         version: 3,
         name: "0003_routes",
         tables: tables!("0003_routes"),
+        then: Some("5f86b2f45a84c164"),
+    },
+    Migration {
+        version: 4,
+        name: "0004_operate",
+        tables: tables!("0004_operate"),
         then: None,
     },
 ];
@@ -68,9 +74,8 @@ const FUNCTIONS: &[Sql] = &[
     sql!("hold_back"),
     sql!("arrived"),
     sql!("stage_many"),
-    sql!("stage_plain"),
     sql!("stage"),
-    sql!("stage_one"),
+    sql!("stage_plain"),
     sql!("enqueue"),
     sql!("enqueue_many"),
     sql!("worker_lives"),

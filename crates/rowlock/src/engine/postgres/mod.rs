@@ -55,7 +55,7 @@ pub use migrate::{
     LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, migrations, schema_version,
 };
 pub use roles::{Role, Roles, grant_roles, roles_sql};
-pub use shared::InSchema;
+pub use shared::{InSchema, OnPrepared, Prepared};
 pub use source::source;
 
 use std::collections::HashMap;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_postgres::types::{ToSql, Type};
 
+use super::claim::texts;
+use super::holdings::Spot;
 use super::place::Place;
 use super::row::get;
 use super::stage::json;
@@ -14,14 +16,51 @@ use super::statements::sql;
 use super::{Postgres, ms};
 use crate::engine::Cancel;
 use crate::error::{Error, Result};
-use crate::job::{JobError, JobId, JobState};
+use crate::job::{JobError, JobId, JobState, Name, Token};
 use crate::settle::{Settled, Settlement, Verdict};
 
-/// Verdicts in the form that the function takes.
+/// What is done and lies where it was claimed: groups of one segment, claim, kind and queue.
+#[derive(Default)]
+struct Done {
+    sizes: Vec<i32>,
+    segments: Vec<i16>,
+    tokens: Vec<i64>,
+    kinds: Vec<Name>,
+    queues: Vec<Name>,
+    keyed: Vec<bool>,
+    places: Vec<Place>,
+    ids: Vec<i64>,
+    began_ago: Vec<Option<i64>>,
+}
+
+impl Done {
+    /// In their order: a group's jobs come one after the other.
+    fn push(&mut self, spot: Spot, each: &Settlement, began_ago: Option<i64>) {
+        let same_group = self.segments.last() == Some(&spot.segment)
+            && self.tokens.last() == Some(&each.token.get())
+            && self.kinds.last() == Some(&spot.kind)
+            && self.queues.last() == Some(&spot.queue)
+            && self.keyed.last() == Some(&spot.keyed);
+        match self.sizes.last_mut() {
+            Some(size) if same_group => *size += 1,
+            _ => {
+                self.sizes.push(1);
+                self.segments.push(spot.segment);
+                self.tokens.push(each.token.get());
+                self.kinds.push(spot.kind);
+                self.queues.push(spot.queue);
+                self.keyed.push(spot.keyed);
+            }
+        }
+        self.places.push(spot.place);
+        self.ids.push(each.id.0);
+        self.began_ago.push(began_ago);
+    }
+}
+
+/// All other verdicts in the form that the function takes.
 #[derive(Default)]
 struct Columns {
-    segments: Vec<Option<i16>>,
-    places: Vec<Option<Place>>,
     ids: Vec<i64>,
     tokens: Vec<i64>,
     verdicts: Vec<&'static str>,
@@ -63,47 +102,63 @@ impl Postgres {
         settlements: impl Iterator<Item = &'a Settlement>,
     ) -> Result<HashSet<i64>> {
         let now = self.clock.now();
-        let mut columns = Columns::default();
         let settlements: Vec<&Settlement> = settlements.collect();
         let claims = settlements.iter().map(|each| (&each.id, &each.token));
-        let mut placed: Vec<_> = self
+        let mut spotted: Vec<_> = self
             .holdings
-            .places(claims)
+            .spots(claims)
             .into_iter()
-            .zip(settlements)
+            .zip(&settlements)
             .collect();
         // In one order, so that two of these don't wait for each other.
-        placed.sort_by_key(|(place, each)| (place.map(|(segment, _)| segment), each.id));
-        for (place, each) in placed {
-            columns.segments.push(place.map(|(segment, _)| segment));
-            columns.places.push(place.map(|(_, place)| place));
-            columns.ids.push(each.id.0);
-            columns.tokens.push(each.token.get());
+        spotted.sort_by(|(one, each), (other, next)| order(one, each).cmp(&order(other, next)));
+        let (mut done, mut others) = (Done::default(), Columns::default());
+        for (spot, each) in spotted {
             // The server's time rules: it is told how long ago, and how long to wait.
             let began = each.started_at.map(|at| ms(between(at, now)));
-            columns.began_ago.push(began);
             let (verdict, wait, error) = spell(&each.verdict, now);
-            columns.verdicts.push(verdict);
-            columns.waits.push(wait);
-            columns.errors.push(error.map(json).transpose()?);
+            match spot {
+                Some(spot) if verdict == "done" => done.push(spot, each, began),
+                _ => {
+                    others.ids.push(each.id.0);
+                    others.tokens.push(each.token.get());
+                    others.began_ago.push(began);
+                    others.verdicts.push(verdict);
+                    others.waits.push(wait);
+                    others.errors.push(error.map(json).transpose()?);
+                }
+            }
         }
-        let rows = self
-            .ask(
+        let (kinds, queues) = (texts(&done.kinds), texts(&done.queues));
+        let asked = self
+            .ask_often(
                 sql!("settle_call"),
                 &[
-                    (&columns.segments, Type::INT2_ARRAY),
-                    (&columns.places, Type::TID_ARRAY),
-                    (&columns.ids, Type::INT8_ARRAY),
-                    (&columns.tokens, Type::INT8_ARRAY),
-                    (&columns.verdicts, Type::TEXT_ARRAY),
-                    (&columns.began_ago, Type::INT8_ARRAY),
-                    (&columns.waits, Type::INT8_ARRAY),
-                    (&columns.errors, Type::TEXT_ARRAY),
+                    (&done.sizes, Type::INT4_ARRAY),
+                    (&done.segments, Type::INT2_ARRAY),
+                    (&done.tokens, Type::INT8_ARRAY),
+                    (&kinds, Type::TEXT_ARRAY),
+                    (&queues, Type::TEXT_ARRAY),
+                    (&done.keyed, Type::BOOL_ARRAY),
+                    (&done.places, Type::TID_ARRAY),
+                    (&done.ids, Type::INT8_ARRAY),
+                    (&done.began_ago, Type::INT8_ARRAY),
+                    (&others.ids, Type::INT8_ARRAY),
+                    (&others.tokens, Type::INT8_ARRAY),
+                    (&others.verdicts, Type::TEXT_ARRAY),
+                    (&others.began_ago, Type::INT8_ARRAY),
+                    (&others.waits, Type::INT8_ARRAY),
+                    (&others.errors, Type::TEXT_ARRAY),
                     (&self.errors_kept, Type::INT4),
                 ],
             )
-            .await?;
-        let accepted: Option<Vec<i64>> = rows.first().map_or(Ok(None), |row| get(row, 0))?;
+            .await;
+        if asked.is_err() {
+            // Perhaps because they are somewhere else: the next try looks for them by their ids.
+            self.holdings
+                .misplaced(settlements.iter().map(|each| &each.id));
+        }
+        let accepted: Option<Vec<i64>> = asked?.first().map_or(Ok(None), |row| get(row, 0))?;
         Ok(accepted.into_iter().flatten().collect())
     }
 
@@ -183,6 +238,15 @@ impl Postgres {
         self.call("tidy", &[]).await?;
         Ok(all)
     }
+}
+
+/// Group by group, those without one first.
+fn order<'a>(
+    spot: &'a Option<Spot>,
+    each: &Settlement,
+) -> (Option<(i16, Token, &'a Name, &'a Name, bool)>, JobId) {
+    let group = |at: &'a Spot| (at.segment, each.token, &at.kind, &at.queue, at.keyed);
+    (spot.as_ref().map(group), each.id)
 }
 
 fn refuse(id: JobId, state: Option<JobState>, why: &str) -> Error {

@@ -10,7 +10,7 @@ use crate::job::NewJob;
 use crate::settle::Completion;
 
 const STAGE: Sql = sql!("stage_call");
-const STAGE_ONE: Sql = sql!("stage_one_call");
+pub(super) const STAGE_PLAIN: Sql = sql!("stage_plain_call");
 pub(super) const COMPLETE: Sql = sql!("complete_call");
 
 /// A connection or transaction of the application's whose jobs are in another schema than `rowlock`:
@@ -29,10 +29,47 @@ impl Schema {
     }
 }
 
+/// The statement that stages one job, prepared on one connection of tokio-postgres: the server needn't read it
+/// again for each job. Other drivers prepare by themselves.
+///
+/// Not behind a pooler that hands out a connection per transaction: there the next one doesn't know it.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    pub(crate) schema: Schema,
+    pub(crate) plain: tokio_postgres::Statement,
+}
+
+/// A connection or transaction with what was prepared on it: [`Prepared::on`] makes it.
+#[derive(Debug)]
+pub struct OnPrepared<'a, T> {
+    pub(crate) on: T,
+    pub(crate) prepared: &'a Prepared,
+}
+
+impl Schema {
+    /// Prepares staging on a connection.
+    ///
+    /// # Errors
+    /// [`Error::Schema`](crate::Error::Schema) without our tables, and whatever else the server says.
+    pub async fn prepare(&self, client: &tokio_postgres::Client) -> Result<Prepared> {
+        Ok(Prepared {
+            schema: self.clone(),
+            plain: super::through_tokio_postgres::prepare(client, self).await?,
+        })
+    }
+}
+
+impl Prepared {
+    /// The same connection, or a transaction on it: `rowlock::enqueue(prepared.on(&tx), &job)`.
+    pub fn on<T>(&self, on: T) -> OnPrepared<'_, T> {
+        OnPrepared { on, prepared: self }
+    }
+}
+
 /// The statement that stages jobs, and the text that it takes.
 pub(super) fn stage_statement(jobs: &[NewJob]) -> Result<(Sql, String)> {
     Ok(match jobs {
-        [one] if is_plain(one) => (STAGE_ONE, spell_plain(one)?),
+        [one] if is_plain(one) => (STAGE_PLAIN, spell_plain(one)?),
         some => (STAGE, spell(some)?),
     })
 }

@@ -23,24 +23,35 @@ impl Postgres {
         let (statement, text) = stage_statement(jobs)?;
         let values = [(&text.as_str() as &(dyn ToSql + Sync), Type::TEXT)];
         let mut answers = Vec::with_capacity(jobs.len());
-        for row in &self.ask(statement, &values).await? {
-            answers.push(answer(get(row, 0)?, get::<&str>(row, 1)?)?);
+        for row in &self.ask_often(statement, &values).await? {
+            answers.push(answer(get(row, 0)?)?);
         }
         Ok(answers)
     }
 }
 
-/// The answer for one job.
-pub(crate) fn answer(id: Option<i64>, status: &str) -> Result<Enqueued> {
-    let status = match status {
-        "queued" => Status::Queued,
-        "duplicate" => Status::Duplicate,
-        "held" => Status::Held,
-        "rejected" => Status::Rejected,
-        other => return Err(Error::Bug(format!("an enqueue was answered {other:?}"))),
+/// The answer for one job, as `stage_call.sql` spells it.
+pub(crate) fn answer(number: Option<i64>) -> Result<Enqueued> {
+    let wrong = || Error::Bug(format!("an enqueue was answered {number:?}"));
+    let number = number.filter(|number| *number >= 0).ok_or_else(wrong)?;
+    let status = match number % 4 {
+        0 => Status::Queued,
+        1 => Status::Duplicate,
+        2 => Status::Held,
+        _ => Status::Rejected,
     };
-    let id = id.map(JobId).filter(|_| status != Status::Rejected);
+    let id = (status != Status::Rejected).then_some(JobId(number / 4));
     Ok(Enqueued { id, status })
+}
+
+/// The same as `rowlock.stage` spells it.
+pub(super) fn answer_in_words(id: Option<i64>, status: &str) -> Result<Enqueued> {
+    const WORDS: [&str; 4] = ["queued", "duplicate", "held", "rejected"];
+    let code = (0..).zip(WORDS).find(|(_, word)| *word == status);
+    let Some((code, _)) = code else {
+        return Err(Error::Bug(format!("an enqueue was answered {status:?}")));
+    };
+    answer(Some(id.unwrap_or(0) * 4 + code))
 }
 
 /// A job as `stage.sql` takes it. What isn't said is left open.
@@ -107,7 +118,7 @@ pub(super) fn spell_one(job: &NewJob) -> Result<String> {
     json(&Spelled::new(job))
 }
 
-/// Whether a job is for `stage_one.sql`: due now, without a key and whatever else is rare.
+/// Whether a job is for `stage_plain.sql`: due now, without a key and whatever else is rare.
 pub(super) fn is_plain(job: &NewJob) -> bool {
     job.due == Due::Now
         && job.unique_key.is_none()
@@ -117,7 +128,7 @@ pub(super) fn is_plain(job: &NewJob) -> bool {
         && job.declared.as_ref().is_none_or(|kind| kind.key.is_empty())
 }
 
-/// A job as `stage_one.sql` takes it: an array, as PostgreSQL writes it.
+/// A job as `stage_plain.sql` takes it: an array, as PostgreSQL writes it.
 pub(super) fn spell_plain(job: &NewJob) -> Result<String> {
     let declared = job.declared.as_deref().map(declared);
     let parts: [Option<Cow<'_, str>>; 7] = [

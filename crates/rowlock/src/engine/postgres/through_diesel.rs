@@ -22,9 +22,7 @@ type Loaded<T> = diesel::QueryResult<Vec<T>>;
 #[derive(diesel::QueryableByName)]
 pub(super) struct Staged {
     #[diesel(sql_type = Nullable<BigInt>)]
-    id: Option<i64>,
-    #[diesel(sql_type = Text)]
-    status: String,
+    answer: Option<i64>,
 }
 
 /// A completion's answer.
@@ -42,7 +40,7 @@ fn stage_query(jobs: &[NewJob], schema: &Schema) -> Result<Query> {
 
 fn staged(rows: Loaded<Staged>) -> Result<Vec<Enqueued>> {
     let rows = rows.map_err(|why| map_diesel(&why, "stage"))?;
-    rows.iter().map(|row| answer(row.id, &row.status)).collect()
+    rows.iter().map(|row| answer(row.answer)).collect()
 }
 
 fn complete_query(completion: &Completion, schema: &Schema) -> Query {

@@ -24,11 +24,8 @@ pub(crate) async fn stage(
     let (statement, text) = stage_statement(jobs)?;
     let rows = rows(on, statement, schema, [Value::from(text)]).await?;
     let read = |row: &QueryResult| {
-        let id = row.try_get_by_index(0);
-        let status = row.try_get_by_index::<String>(1);
-        let read = id.and_then(|id| Ok((id, status?)));
-        let (id, status) = read.map_err(|why| map_sea_orm(&why, statement.name))?;
-        answer(id, &status)
+        let number = row.try_get_by_index(0);
+        answer(number.map_err(|why| map_sea_orm(&why, statement.name))?)
     };
     rows.iter().map(read).collect()
 }

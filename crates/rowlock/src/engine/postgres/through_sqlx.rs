@@ -22,14 +22,12 @@ pub(crate) async fn stage(
         return Ok(Vec::new());
     }
     let (statement, text) = stage_statement(jobs)?;
-    let rows: Vec<(Option<i64>, String)> = sqlx::query_as(AssertSqlSafe(statement.text(schema)))
+    let rows: Vec<Option<i64>> = sqlx::query_scalar(AssertSqlSafe(statement.text(schema)))
         .bind(text)
         .fetch_all(connection)
         .await
         .map_err(|why| map_sqlx(&why, statement.name))?;
-    rows.iter()
-        .map(|(id, status)| answer(*id, status))
-        .collect()
+    rows.into_iter().map(answer).collect()
 }
 
 /// Ends a claimed job as done. Whether the claim was still the current one.

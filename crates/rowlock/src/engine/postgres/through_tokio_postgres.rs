@@ -1,14 +1,14 @@
 //! The statements of a shared transaction, through tokio-postgres.
 
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Row, Statement};
 
 use super::ask::Value;
 use super::connect::Schema;
 use super::error::map;
 use super::row::get;
-use super::shared::{COMPLETE, complete_values, stage_statement};
-use super::stage::answer;
+use super::shared::{COMPLETE, STAGE_PLAIN, complete_values, stage_statement};
+use super::stage::{answer, is_plain, spell_plain};
 use super::statements::Sql;
 use crate::error::{Error, Result};
 use crate::job::NewJob;
@@ -30,8 +30,35 @@ pub(crate) async fn stage(
     if crate::hooks::switched_off("stage.callers_transaction") {
         let _ = client.batch_execute("COMMIT; BEGIN").await;
     }
-    let read = |row: &Row| answer(get(row, 0)?, &get::<String>(row, 1)?);
-    rows.iter().map(read).collect()
+    rows.iter().map(|row| answer(get(row, 0)?)).collect()
+}
+
+/// The statement for a job that comes alone, prepared on one connection.
+pub(crate) async fn prepare(client: &Client, schema: &Schema) -> Result<Statement> {
+    client
+        .prepare_typed(&STAGE_PLAIN.text(schema), &[Type::TEXT])
+        .await
+        .map_err(|why| map(&why, STAGE_PLAIN.name))
+}
+
+/// As [`stage`], with what was prepared where it fits.
+pub(crate) async fn stage_prepared(
+    client: &Client,
+    jobs: &[NewJob],
+    schema: &Schema,
+    plain: &Statement,
+) -> Result<Vec<Enqueued>> {
+    let [one] = jobs else {
+        return stage(client, jobs, schema).await;
+    };
+    if !is_plain(one) {
+        return stage(client, jobs, schema).await;
+    }
+    let row = client
+        .query_one(plain, &[&spell_plain(one)?])
+        .await
+        .map_err(|why| map(&why, STAGE_PLAIN.name))?;
+    Ok(vec![answer(get(&row, 0)?)?])
 }
 
 /// Ends a claimed job as done. Whether the claim was still the current one.

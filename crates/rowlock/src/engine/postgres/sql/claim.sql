@@ -7,8 +7,8 @@ CREATE FUNCTION rowlock.claim(
     may_begin_anew boolean, seen_unsorted bigint, aside_after timestamptz, bound_queues text[], bound_kinds text[], bound_priorities smallint[], bound_times timestamptz[], bound_ids bigint[],
     of_route text DEFAULT 'direct')
 RETURNS SETOF rowlock.claimed LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
-SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_sort = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 #variable_conflict use_variable
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
@@ -72,12 +72,13 @@ BEGIN
     END LOOP;
     -- A kind with another route goes by that one, whatever its queue's is. What goes by none has none in
     -- its kind nor in its queue.
-    stopped_kinds := ARRAY (SELECT k.kind FROM rowlock.kind AS k
-                            WHERE rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
-                               OR k.route NOT IN ('direct', of_route));
-    stopped_queues := ARRAY (SELECT q.queue FROM rowlock.queue AS q
-                             WHERE rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')
-                                OR (of_route = 'direct' AND q.route <> 'direct'));
+    SELECT ARRAY (SELECT k.kind FROM rowlock.kind AS k
+                  WHERE rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
+                     OR k.route NOT IN ('direct', of_route)),
+           ARRAY (SELECT q.queue FROM rowlock.queue AS q
+                  WHERE rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')
+                     OR (of_route = 'direct' AND q.route <> 'direct'))
+    INTO stopped_kinds, stopped_queues;
     IF of_route <> 'direct' THEN
         routed_kinds := ARRAY (SELECT k.kind FROM rowlock.kind AS k WHERE k.route = of_route);
         routed_queues := ARRAY (SELECT q.queue FROM rowlock.queue AS q WHERE q.route = of_route);

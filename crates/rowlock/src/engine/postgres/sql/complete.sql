@@ -7,15 +7,16 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
-    place tid;
+    here record;
 BEGIN
     IF segment BETWEEN 0 AND 3 THEN
         -- By the primary key, as in whereabouts.
-        EXECUTE format('SELECT ctid FROM rowlock.job_%s WHERE id = ANY ($1) AND token = $2 ORDER BY id FOR UPDATE', segment)
-            INTO place USING ARRAY[job_id], with_token;
-        IF place IS NOT NULL THEN
-            EXECUTE format('SELECT rowlock.settle_done_%s($1, $2, $3, $4, $5)', segment)
-                USING ARRAY[place], ARRAY[job_id], ARRAY[with_token], ARRAY[began_ago_ms], now;
+        EXECUTE format('SELECT ctid AS place, kind, queue, unique_key IS NOT NULL AS keyed FROM rowlock.job_%s '
+                       'WHERE id = ANY ($1) AND token = $2 ORDER BY id FOR UPDATE', segment)
+            INTO here USING ARRAY[job_id], with_token;
+        IF here.place IS NOT NULL THEN
+            EXECUTE format('SELECT rowlock.settle_done_%s($1, $2, $3, $4, $5, $6, $7, $8)', segment)
+                USING with_token, here.kind, here.queue, here.keyed, ARRAY[here.place], ARRAY[job_id], ARRAY[began_ago_ms], now;
             RETURN true;
         END IF;
     END IF;

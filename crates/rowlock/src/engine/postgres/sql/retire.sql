@@ -15,6 +15,13 @@ BEGIN
         -- Whoever waits for one of them has a lock on the segment.
         RETURN 'moved';
     END IF;
+    -- The newest rows are the last to go: as long as enough of them wait, nobody walks over those that have gone.
+    EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM rowlock.job_%s WHERE ctid >= $1 LIMIT 2001) AS few', segment)
+        INTO waiting
+        USING format('(%s,0)', greatest(0, pg_relation_size(format('rowlock.job_%s', segment)::regclass) / current_setting('block_size')::integer - 256))::tid;
+    IF waiting > 2000 THEN
+        RETURN 'in use';
+    END IF;
     EXECUTE format('SELECT count(*), bool_or(token IS NOT NULL) FROM (SELECT token FROM rowlock.job_%s LIMIT 2001) AS few', segment)
         INTO waiting, running;
     IF waiting > 2000 THEN

@@ -1,0 +1,3 @@
+-- operators: safe while workers run
+-- purpose: faster verdicts, and what operators want to know
+-- What older workers and applications call stays beside its newer form.
