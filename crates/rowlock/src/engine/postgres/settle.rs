@@ -240,11 +240,11 @@ impl Postgres {
     }
 }
 
+/// Segment, claim, kind, queue, and whether there is a key.
+type GroupOf<'a> = (i16, Token, &'a Name, &'a Name, bool);
+
 /// Group by group, those without one first.
-fn order<'a>(
-    spot: &'a Option<Spot>,
-    each: &Settlement,
-) -> (Option<(i16, Token, &'a Name, &'a Name, bool)>, JobId) {
+fn order<'a>(spot: &'a Option<Spot>, each: &Settlement) -> (Option<GroupOf<'a>>, JobId) {
     let group = |at: &'a Spot| (at.segment, each.token, &at.kind, &at.queue, at.keyed);
     (spot.as_ref().map(group), each.id)
 }
