@@ -11,6 +11,7 @@ use tokio_postgres::{Client, Config, NoTls, Row};
 use super::ask::Value;
 use super::error::{map, unreachable};
 use super::row::get;
+use super::sessions::{Known, Sessions};
 use super::statements::sql;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -178,6 +179,7 @@ impl Address {
 pub(super) struct Maker {
     address: Address,
     io: Io,
+    sessions: Sessions,
 }
 
 /// A connection, and whether its calls must say how they see what others commit.
@@ -187,6 +189,7 @@ pub(super) struct Link {
     explicit: bool,
     /// A question was given up before its answer: the next one would wait for that too.
     asking: AtomicBool,
+    _known: Known,
 }
 
 impl std::ops::Deref for Link {
@@ -245,12 +248,14 @@ impl managed::Manager for Maker {
             .await;
         let rows = asked.map_err(|why| map(&why, "isolation"))?;
         let fits: bool = rows.first().map_or(Ok(false), |row| get(row, 0))?;
+        let pid: i32 = rows.first().map_or(Ok(0), |row| get(row, 1))?;
         #[cfg(feature = "test-hooks")]
         let fits = fits || crate::hooks::switched_off("call.isolation");
         Ok(Link {
             client,
             explicit: !fits,
             asking: AtomicBool::new(false),
+            _known: self.sessions.add(pid),
         })
     }
 
@@ -284,10 +289,16 @@ pub(super) async fn connect(address: &Address, io: &Io) -> Result<Client> {
 pub(super) type Pool = managed::Pool<Maker>;
 pub(super) type Connection = Object<Maker>;
 
-pub(super) fn pool(address: &Address, io: &Io, connections: usize) -> Result<Pool> {
+pub(super) fn pool(
+    address: &Address,
+    io: &Io,
+    connections: usize,
+    sessions: &Sessions,
+) -> Result<Pool> {
     let maker = Maker {
         address: address.clone(),
         io: io.clone(),
+        sessions: sessions.clone(),
     };
     Pool::builder(maker)
         .max_size(connections.max(1))

@@ -48,6 +48,12 @@ const MIGRATIONS: &[Migration] = &[
         version: 3,
         name: "0003_routes",
         tables: tables!("0003_routes"),
+        then: Some("5f86b2f45a84c164"),
+    },
+    Migration {
+        version: 4,
+        name: "0004_operate",
+        tables: tables!("0004_operate"),
         then: None,
     },
 ];
@@ -116,6 +122,7 @@ const FUNCTIONS: &[Sql] = &[
     sql!("keep_route"),
     sql!("sent_young"),
     sql!("forget_route"),
+    sql!("budget_enter"),
 ];
 
 /// The version this build works with.
