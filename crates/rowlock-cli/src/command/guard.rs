@@ -170,6 +170,11 @@ fn remedy(seen: &Seen) -> Option<String> {
     match (&seen.did, seen.judged.spared, pin.what) {
         (Did::Idle, _, _) => Some("nothing runs that could be cancelled: use terminate".to_owned()),
         (Did::Refused(why), _, _) => Some(show::text(why)),
+        (_, Some(Spared::Hidden), _) => Some(
+            "this role can't see how old it is: a superuser may say GRANT pg_monitor, or run \
+             `rowlock migrate roles --run`"
+                .to_owned(),
+        ),
         (_, Some(Spared::ByHand), What::Prepared) => Some(format!(
             "COMMIT PREPARED '{name}' or ROLLBACK PREPARED '{name}'"
         )),

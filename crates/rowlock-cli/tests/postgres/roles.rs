@@ -322,6 +322,18 @@ fn a_guard_sees_and_ends_transactions_of_anybody_but_superusers() {
     assert_eq!(of(app_pid)["query"], snapshot);
     assert_eq!(of(postgres_pid)["did"], "refused", "{finished:?}");
     assert!(app.query("SELECT 1").is_err() && postgres.query("SELECT 1").is_ok());
+    // Whoever may not see it is told that there is something.
+    let reader = store.run_as(&roles.of("reader"), &guard);
+    assert_eq!(reader.code, Some(0), "{reader:?}");
+    let seen: serde_json::Value = serde_json::from_str(&reader.stdout).unwrap();
+    assert_eq!(seen["pid"], postgres_pid, "{reader:?}");
+    assert_eq!(seen["spared"], "hidden");
+    assert!(
+        seen["remedy"]
+            .as_str()
+            .unwrap()
+            .contains("GRANT pg_monitor")
+    );
     let list = store.run_as(&roles.of("guard"), &["budget", "list"]);
     assert_eq!(list.code, Some(0), "{list:?}");
 }

@@ -111,6 +111,8 @@ pub enum Spared {
     Maintenance,
     /// It is a process of the server's own.
     Server,
+    /// This role can't see what it is: it isn't a member of `pg_monitor`.
+    Hidden,
     /// It isn't a session: only people may say what becomes of it.
     ByHand,
 }
@@ -123,6 +125,7 @@ impl Spared {
             Self::Ours => "ours",
             Self::Maintenance => "maintenance",
             Self::Server => "server",
+            Self::Hidden => "hidden",
             Self::ByHand => "by hand",
         }
     }
@@ -191,7 +194,8 @@ fn spared(pin: &Pin, policy: &Policy) -> Option<Spared> {
         }
         Some("client backend") => None,
         Some("autovacuum worker") => (!policy.include_superusers).then_some(Spared::Maintenance),
-        _ => Some(Spared::Server),
+        Some(_) => Some(Spared::Server),
+        None => Some(Spared::Hidden),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Action, Class, Due, Judged, Policy, judge};
+use super::{Action, Class, Due, Judged, Policy, Spared, judge};
 use crate::clock::Clock;
 use crate::engine::Watch;
 use crate::error::{Error, Result};
@@ -167,8 +167,9 @@ fn tell(seen: &[Seen], told: &mut Told) {
     let there: Told = seen.iter().map(key).collect();
     told.retain(|old| there.contains(old));
     let left = |did: &Did| matches!(did, Did::Observed | Did::Idle | Did::Refused(_));
-    for each in seen.iter().filter(|each| left(&each.did)) {
-        if told.insert(key(each)) {
+    let hidden = |each: &Seen| each.judged.spared == Some(Spared::Hidden);
+    for each in seen {
+        if (left(&each.did) || hidden(each)) && told.insert(key(each)) {
             log(each);
         }
     }
@@ -177,7 +178,10 @@ fn tell(seen: &[Seen], told: &mut Told) {
 /// One line: who, since when, and what was done.
 fn log(seen: &Seen) {
     let Judged {
-        pin, class, due, ..
+        pin,
+        class,
+        due,
+        spared,
     } = &seen.judged;
     let seconds = pin.age.map(|age| age.as_secs());
     tracing::warn!(
@@ -188,6 +192,7 @@ fn log(seen: &Seen) {
         role = pin.role,
         class = class.as_ref().map(tracing::field::display),
         due = due.map(Due::as_str),
+        spared = spared.map(Spared::as_str),
         seconds,
         transactions = pin.transactions,
         did = seen.did.as_str(),

@@ -277,7 +277,17 @@ pub fn what_was_done_is_kept_unless_the_work_failed() {
             });
             assert_eq!(worked.await.is_err(), fails);
         }
+        // On a task of its own as well.
+        let third = tokio::spawn(async move {
+            let insert = "INSERT INTO done VALUES (3)";
+            let work = async |tx: &mut Transaction<'_>| {
+                tx.batch_execute(insert).await.unwrap();
+                Ok::<(), Error>(())
+            };
+            budget.run(CLASS, &mut client, work).await
+        });
+        third.await.unwrap().unwrap();
         let done = "SELECT array_agg(n) FROM done";
-        assert_eq!(scene.side.value(done), "{1}");
+        assert_eq!(scene.side.value(done), "{1,3}");
     });
 }

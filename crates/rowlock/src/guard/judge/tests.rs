@@ -115,6 +115,16 @@ fn maintenance_is_spared_unless_it_is_included() {
 }
 
 #[test]
+fn what_can_not_be_seen_is_not_touched() {
+    let hidden = Pin {
+        backend: None,
+        age: None,
+        ..session("web", MINUTE)
+    };
+    assert_eq!(judged(vec![hidden], &[])[0].spared, Some(Spared::Hidden));
+}
+
+#[test]
 fn what_is_no_session_is_left_to_people() {
     for what in [What::Prepared, What::Slot, What::Standby] {
         let pin = Pin {
