@@ -7,6 +7,7 @@ use std::time::Duration;
 use rowlock::clock::Clock;
 use rowlock::error::{Error, Result};
 use rowlock::guard::Class;
+use rowlock::run::task::Tasks;
 use rowlock::{Budget, Rowlock};
 use rowlock_testbed::{Session, until};
 use tokio::sync::{Barrier, oneshot};
@@ -40,7 +41,7 @@ impl Scene {
     async fn client(&self, application: &str) -> Client {
         let url = format!("{}?application_name={application}", self.own.url());
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-        tokio::spawn(connection);
+        tokio::runtime::Handle::current().spawn(connection);
         client
     }
 
@@ -278,15 +279,16 @@ pub fn what_was_done_is_kept_unless_the_work_failed() {
             assert_eq!(worked.await.is_err(), fails);
         }
         // On a task of its own as well.
-        let third = tokio::spawn(async move {
+        let mut tasks = Tasks::default();
+        tasks.start("third", async move {
             let insert = "INSERT INTO done VALUES (3)";
             let work = async |tx: &mut Transaction<'_>| {
                 tx.batch_execute(insert).await.unwrap();
                 Ok::<(), Error>(())
             };
-            budget.run(CLASS, &mut client, work).await
+            budget.run(CLASS, &mut client, work).await.unwrap();
         });
-        third.await.unwrap().unwrap();
+        tasks.join().await;
         let done = "SELECT array_agg(n) FROM done";
         assert_eq!(scene.side.value(done), "{1,3}");
     });
