@@ -15,7 +15,6 @@ pub fn start(form: Log, verb: &Verb) {
         Verb::Work(work) => level(work.volume),
         Verb::Dev(dev) => level(dev.volume),
         Verb::Drain(Drain::Run(run)) => level(run.volume),
-        Verb::Guard(guard) => level(guard.volume),
         // Silent workers are what it is about.
         Verb::Demo(_) => LevelFilter::ERROR,
         // It measures a worker as it is started, logs and all.

@@ -7,8 +7,6 @@ use rowlock::Name;
 use rowlock::guard::Action;
 use rowlock::job::parse_duration;
 
-use super::Volume;
-
 #[derive(Debug, Args)]
 #[command(after_help = "\
 While a transaction is open, the server keeps every row that it might still look at, and tables
@@ -43,10 +41,16 @@ pub struct Guard {
     #[arg(long, conflicts_with = "every")]
     pub once: bool,
     /// How often to look [default: [guard] every, else 10s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = every)]
     pub every: Option<Duration>,
-    #[command(flatten)]
-    pub volume: Volume,
+}
+
+fn every(text: &str) -> Result<Duration, String> {
+    let every = parse_duration(text).map_err(|why| why.to_string())?;
+    match every < Duration::from_millis(100) {
+        true => Err("it is too short: use 100ms or more".to_owned()),
+        false => Ok(every),
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -96,6 +96,8 @@ fn sessions_are_ended_by_age_and_class() {
     assert_eq!(of(&ended.stdout, old_pid)["did"], "terminated");
     assert!(ended.stderr.contains("did=\"terminated\""), "{ended:?}");
     assert!(!lives(&old) && lives(&other));
+    let hasty = store.run(&["guard", "--every", "1ms"]);
+    assert_eq!(hasty.code, Some(2), "{hasty:?}");
     let unknown = store.run(&["guard", "--once", "--class", "reports"]);
     assert_eq!(unknown.code, Some(3), "{unknown:?}");
 }

@@ -311,7 +311,7 @@ fn a_guard_sees_and_ends_transactions_of_anybody_but_superusers() {
     let (app_pid, postgres_pid) = (app.pid(), postgres.pid());
     app.execute(snapshot).unwrap();
     postgres.execute(snapshot).unwrap();
-    let guard = ["guard", "--once", "--json", "--max-age", "0s", "--quiet"];
+    let guard = ["guard", "--once", "--json", "--max-age", "0s"];
     let flags = ["--action", "terminate"];
     let finished = store.run_as(&roles.of("guard"), &[&guard[..], &flags].concat());
     assert_eq!(finished.code, Some(0), "{finished:?}");

@@ -44,3 +44,28 @@ fn no_server() -> Error {
         "guard and budget are for PostgreSQL only: a SQLite file has no sessions that could pin a horizon",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct File;
+
+    impl Watch for File {}
+
+    #[tokio::test]
+    async fn an_engine_without_a_server_says_so() {
+        let name = Name::new("analytics").unwrap();
+        let class = Class::new(name.clone(), 1).unwrap();
+        for why in [
+            File.pins().await.unwrap_err(),
+            File.end(1, 0, Action::Terminate).await.unwrap_err(),
+            File.classes().await.unwrap_err(),
+            File.declare_class(&class).await.unwrap_err(),
+            File.forget_class(&name).await.unwrap_err(),
+        ] {
+            let why = why.to_string();
+            assert!(why.contains("for PostgreSQL only"), "{why}");
+        }
+    }
+}
