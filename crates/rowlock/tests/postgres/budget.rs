@@ -9,11 +9,12 @@ use rowlock::error::{Error, Result};
 use rowlock::guard::Class;
 use rowlock::run::task::Tasks;
 use rowlock::{Budget, Rowlock};
-use rowlock_testbed::{Session, until};
+use rowlock_testbed::{Process, Session, until};
 use tokio::sync::{Barrier, oneshot};
 use tokio_postgres::{Client, NoTls, Transaction};
 
 use super::home::{Own, wait};
+use super::stand::rival;
 use crate::conformance::world::{Home, name};
 
 const CLASS: &str = "analytics";
@@ -217,7 +218,7 @@ pub fn within_a_process_whoever_came_first_goes_first() {
     });
 }
 
-pub fn a_holder_that_was_killed_frees_its_place() {
+pub fn a_holder_that_was_ended_frees_its_place() {
     run(async {
         let scene = Scene::new(1);
         let (mut holder, mut waiter) = (scene.client("holder").await, scene.client("waiter").await);
@@ -292,4 +293,44 @@ pub fn what_was_done_is_kept_unless_the_work_failed() {
         let done = "SELECT array_agg(n) FROM done";
         assert_eq!(scene.side.value(done), "{1,3}");
     });
+}
+
+pub fn processes_share_a_budget() {
+    let scene = Scene::new(2);
+    let folder = rowlock_testbed::folder();
+    let path = folder.path().join("log");
+    std::fs::write(&path, "").unwrap();
+    let (url, log) = (scene.own.url(), path.to_str().unwrap());
+    let visitor = || Process::start(&mut rival(&["visit", &url, CLASS, log, "10"]));
+    let visitors: Vec<Process> = (0..4).map(|_| visitor()).collect();
+    for visitor in visitors {
+        let (code, lines) = visitor.wait();
+        assert_eq!(code, Some(0), "{lines:#?}");
+    }
+    let (mut running, mut came) = (0, 0);
+    for step in std::fs::read_to_string(&path).unwrap().chars() {
+        match step {
+            '+' => (running, came) = (running + 1, came + 1),
+            _ => running -= 1,
+        }
+        assert!(running <= 2, "{running} at once");
+    }
+    assert_eq!((running, came), (0, 40));
+}
+
+pub fn a_process_that_was_killed_frees_its_place() {
+    let scene = Scene::new(1);
+    let mut holder = Process::start(&mut rival(&["hold", &scene.own.url(), CLASS]));
+    holder.line_with("holding");
+    let visit = |patience| {
+        wait(async {
+            let mut client = scene.client("waiter").await;
+            let budget = Budget::default().wait(patience);
+            let nothing = async |_: &mut Transaction<'_>| Ok::<(), Error>(());
+            budget.run(CLASS, &mut client, nothing).await
+        })
+    };
+    assert!(visit(Duration::ZERO).unwrap_err().is_transient());
+    holder.signal("KILL");
+    visit(Duration::from_secs(60)).unwrap();
 }

@@ -172,7 +172,9 @@ with_servers! {
         whoever_waits_pins_nothing,
         no_more_run_at_once_than_the_budget_says,
         within_a_process_whoever_came_first_goes_first,
-        a_holder_that_was_killed_frees_its_place,
+        processes_share_a_budget,
+        a_holder_that_was_ended_frees_its_place,
+        a_process_that_was_killed_frees_its_place,
         whoever_gets_no_place_in_time_is_told_what_to_do,
         what_was_done_is_kept_unless_the_work_failed;
     server:
