@@ -295,7 +295,12 @@ fn a_configuration_that_breaks_a_rule_is_exit_2_and_names_the_line() {
             "use noop, echo, sleep or flaky",
         ),
         ("[handlers.\"a b\"]\nbuiltin = \"echo\"", "valid name"),
-        ("[guard]\nmax_age = \"5m\"", "doesn't have yet"),
+        ("[dashboard]\nbind = \"x\"", "doesn't have yet"),
+        (
+            "[guard]\naction = \"kill\"",
+            "use observe, cancel or terminate",
+        ),
+        ("[budget.analytics]\nmax = 0", "use 1 to 1000"),
         ("[[drain]]\nkinds = [\"x\"]", "missing field `to`"),
         (
             "[[drain]]\nkinds = [\"x\"]\nto = \"nats://x\"",

@@ -9,6 +9,7 @@ use metrics::{counter, gauge, histogram};
 
 use crate::claim::{ClaimedJob, Expired};
 use crate::engine::{PairRow, RouteRow, Stats, Ticked};
+use crate::guard::{Did, Judged, What};
 use crate::job::{Cron, Name};
 use crate::settle::{Settled, Settlement, Verdict};
 use crate::stage::{Enqueued, Status};
@@ -101,6 +102,12 @@ const DRAIN_VERDICTS: &str = "rowlock_drain_verdicts_total";
 const DRAIN_LAG: &str = "rowlock_drain_lag_seconds";
 const DRAIN_HELD: &str = "rowlock_drain_held_jobs";
 const SINK_UP: &str = "rowlock_drain_sink_up";
+const PINS: &str = "rowlock_guard_pins";
+const PIN_AGE: &str = "rowlock_guard_oldest_seconds";
+const PIN_BEHIND: &str = "rowlock_guard_oldest_transactions";
+const GUARDED: &str = "rowlock_guard_actions_total";
+const BUDGET_WAIT: &str = "rowlock_budget_wait_seconds";
+const BUDGET_GIVEN_UP: &str = "rowlock_budget_timeouts_total";
 
 const fn metric(
     name: &'static str,
@@ -154,6 +161,12 @@ pub const TABLE: &[Metric] = &[
     metric(DRAIN_LAG, Type::Gauge, &["route"], "how long the oldest job that is due and not sent has been waiting"),
     metric(DRAIN_HELD, Type::Gauge, &["route"], "jobs that were sent and are not settled"),
     metric(SINK_UP, Type::Gauge, &["route"], "1 while the sink answers, otherwise 0 and jobs wait in the store"),
+    metric(PINS, Type::Gauge, &["what"], "what pins the horizon: session, prepared, slot, standby"),
+    metric(PIN_AGE, Type::Gauge, &[], "how long ago the oldest transaction began that pins the horizon"),
+    metric(PIN_BEHIND, Type::Gauge, &[], "how many transactions have begun since the oldest one that somebody may still look at"),
+    metric(GUARDED, Type::Counter, &["class", "did"], "what the guard did about transactions that were too old or too many: cancelled, terminated, idle (a cancel ends no idle transaction), refused (the role lacks rights), gone (it had ended by itself); the class is none for those of no class"),
+    metric(BUDGET_WAIT, Type::Seconds, &["class"], "how long a transaction waited for its place in a budget"),
+    metric(BUDGET_GIVEN_UP, Type::Counter, &["class"], "transactions that got no place within their time"),
     metric(STORE, Type::Gauge, &[], "1 when the store could be read for this scrape, otherwise 0 and the gauges of queues are old"),
 ];
 
@@ -217,6 +230,40 @@ pub(crate) fn route(row: &RouteRow) {
     gauge!(DRAIN_LAG, "route" => row.route.to_string()).set(seconds);
     let held = f64::from(u32::try_from(row.sent).unwrap_or(u32::MAX));
     gauge!(DRAIN_HELD, "route" => row.route.to_string()).set(held);
+}
+
+/// A guard has looked.
+#[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+pub(crate) fn pinned(judged: &[Judged]) {
+    for what in What::ALL {
+        let pins = judged.iter().filter(|each| each.pin.what == what).count();
+        gauge!(PINS, "what" => what.as_str()).set(pins as f64);
+    }
+    let ages = judged.iter().filter_map(|each| each.pin.age);
+    gauge!(PIN_AGE).set(ages.max().unwrap_or_default().as_secs_f64());
+    let behind = judged.iter().map(|each| each.pin.transactions);
+    gauge!(PIN_BEHIND).set(behind.max().unwrap_or(0) as f64);
+}
+
+/// A guard has done something, or tried to.
+pub(crate) fn guarded(judged: &Judged, did: &Did) {
+    if matches!(did, Did::Nothing | Did::Observed) {
+        return;
+    }
+    let class = judged.class.as_ref().map_or("none", Name::as_str);
+    counter!(GUARDED, "class" => class.to_owned(), "did" => did.as_str()).increment(1);
+}
+
+/// A transaction has its place in a budget.
+#[cfg(feature = "postgres")]
+pub(crate) fn budgeted(class: &Name, waited: Duration) {
+    histogram!(BUDGET_WAIT, "class" => class.to_string()).record(waited);
+}
+
+/// A transaction got no place in a budget.
+#[cfg(feature = "postgres")]
+pub(crate) fn budget_given_up(class: &Name) {
+    counter!(BUDGET_GIVEN_UP, "class" => class.to_string()).increment(1);
 }
 
 /// A round of claims was answered.

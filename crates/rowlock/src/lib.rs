@@ -14,8 +14,8 @@
 //!
 //! Below all of them: [`engine`] (the only folder with SQL), [`clock`] (the one door for time),
 //! [`error`] (sorted by remedy), [`event`] (what is counted and measured) and [`config`]
-//! (rowlock.toml). Beside them: [`switch`], what an operator can stop, and [`verify`], the checker of
-//! what must always hold.
+//! (rowlock.toml). Beside them: [`switch`], what an operator can stop, [`guard`], what keeps the database
+//! from cleaning up behind itself, and [`verify`], the checker of what must always hold.
 
 /// Marks a step of the journey, at which this repository's tests can end or stop a process.
 macro_rules! crash_point {
@@ -32,6 +32,7 @@ pub mod drain;
 pub mod engine;
 pub mod error;
 pub mod event;
+pub mod guard;
 #[cfg(feature = "test-hooks")]
 pub mod hooks;
 #[cfg(any(feature = "postgres", feature = "redis"))]
@@ -50,6 +51,8 @@ pub mod verify;
 pub use async_trait::async_trait;
 pub use clock::Clock;
 pub use error::Error;
+#[cfg(feature = "postgres")]
+pub use guard::Budget;
 pub use job::{Cron, Enqueueable, Job, JobId, JobState, Kind, Name, NewJob, Payload, Record};
 pub use reconcile::Pair;
 pub use run::{Context, Cx, Failure, Handler, Worker};

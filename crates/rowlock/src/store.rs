@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::engine::{Engine, Lead, Operate, Routes, Schedule};
+use crate::engine::{Engine, Lead, Operate, Routes, Schedule, Watch};
 use crate::error::{Error, Result};
 use crate::job::{Enqueueable, NewJob};
 use crate::stage::Enqueued;
@@ -16,8 +16,8 @@ pub struct Rowlock {
 }
 
 /// What an engine offers, as one object.
-trait Store: Engine + Operate + Schedule + Lead + Routes {}
-impl<T: Engine + Operate + Schedule + Lead + Routes> Store for T {}
+trait Store: Engine + Operate + Schedule + Lead + Routes + Watch {}
+impl<T: Engine + Operate + Schedule + Lead + Routes + Watch> Store for T {}
 
 impl std::fmt::Debug for Rowlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,7 +73,10 @@ impl Rowlock {
     }
 
     /// A store with an engine and a clock of the caller's choice.
-    pub fn with(engine: impl Engine + Operate + Schedule + Lead + Routes, clock: Clock) -> Self {
+    pub fn with(
+        engine: impl Engine + Operate + Schedule + Lead + Routes + Watch,
+        clock: Clock,
+    ) -> Self {
         Self {
             store: Arc::new(engine),
             clock,
@@ -129,6 +132,12 @@ impl Rowlock {
     #[must_use]
     pub fn routes(&self) -> Arc<dyn Routes> {
         Arc::clone(&self.store) as Arc<dyn Routes>
+    }
+
+    /// What pins the server's horizon, and the budgets of workload classes.
+    #[must_use]
+    pub fn watch(&self) -> Arc<dyn Watch> {
+        Arc::clone(&self.store) as Arc<dyn Watch>
     }
 
     /// The clock.

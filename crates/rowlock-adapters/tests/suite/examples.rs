@@ -52,6 +52,7 @@ pub fn trials() -> Vec<Trial> {
 pub fn act(arguments: &[String]) -> ExitCode {
     let mut words = arguments.iter().map(String::as_str);
     let ended = match words.next() {
+        Some("analytics") => return crate::analytics::act(words.next()),
         Some("databases") => return crate::databases::act(words.next()),
         Some("newsletter") => return crate::newsletter::act(words.next(), words.next()),
         Some("sqlx") => through_sqlx::main(),

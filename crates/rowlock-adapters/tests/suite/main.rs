@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
+mod analytics;
 mod complete;
 mod crash;
 mod databases;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
     trials.extend(own::trials());
     trials.extend(postgres::all());
     trials.extend(examples::trials());
+    trials.extend(analytics::trials());
     trials.extend(databases::trials());
     trials.extend(newsletter::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

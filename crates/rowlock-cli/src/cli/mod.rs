@@ -2,6 +2,7 @@
 
 mod cron;
 mod drain;
+mod guard;
 mod migrate;
 mod proof;
 mod reconcile;
@@ -9,6 +10,7 @@ mod switch;
 
 pub use cron::Cron;
 pub use drain::{Drain, DrainRun};
+pub use guard::{Budget, BudgetSet, Guard};
 pub use migrate::{Migrate, Roles};
 pub use proof::{
     Bench, BenchPart, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Crash, Demo, Verify,
@@ -103,8 +105,8 @@ pub enum Verb {
     /// Write a commented rowlock.toml to start from
     #[command(after_help = "Example:\n  rowlock init && rowlock work")]
     Init,
-    /// Write the kinds, pairs, crons and routes of rowlock.toml to the database, where everybody reads
-    /// them
+    /// Write the kinds, pairs, crons, routes and budgets of rowlock.toml to the database, where
+    /// everybody reads them
     #[command(after_help = "Example:\n  rowlock apply --config deploy/rowlock.toml")]
     Apply,
     /// Make or look at the tables
@@ -132,6 +134,11 @@ pub enum Verb {
     /// Send jobs on to Redis or Sidekiq, look at the routes, give one up
     #[command(subcommand)]
     Drain(Drain),
+    /// Show what keeps the server from removing old rows, and by policy end it
+    Guard(Guard),
+    /// Say how many transactions of a workload class may run at once
+    #[command(subcommand)]
+    Budget(Budget),
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,

@@ -1,4 +1,4 @@
-//! `rowlock apply`: the kinds, pairs, crons and routes of rowlock.toml become rows.
+//! `rowlock apply`: the kinds, pairs, crons, routes and budgets of rowlock.toml become rows.
 
 use anyhow::Result;
 use rowlock::drain::Route;
@@ -21,8 +21,13 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
     };
     let (kinds, pairs) = (setup.config.kinds()?, setup.pairs()?);
     let routes = setup.routes()?;
+    let classes = setup.config.classes()?;
+    if !classes.is_empty() {
+        super::budget::only_postgres(setup, "[budget.NAME] of rowlock.toml")?;
+    }
     let rowlock = setup.open(Access::Write).await?;
-    if kinds.is_empty() && routes.is_empty() && setup.config.crons()?.is_empty() {
+    let crons = setup.config.crons()?;
+    if kinds.is_empty() && routes.is_empty() && crons.is_empty() && classes.is_empty() {
         out::warn(&format!(
             "{} has no [handlers.NAME], no [[cron]] and no [[drain]], so there was nothing to apply",
             file.display()
@@ -37,6 +42,8 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
     write_pairs(setup, &rowlock, &pairs, json).await?;
     super::cron::apply(setup, &rowlock, json).await?;
     write_routes(setup, &rowlock, &routes, json).await?;
+    let say = |name: &Name, done: &Applied| say("budget", name, done, json);
+    super::budget::apply(setup, &rowlock, json, say).await?;
     Ok(exit::OK)
 }
 

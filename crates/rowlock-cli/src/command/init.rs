@@ -68,6 +68,7 @@ mod tests {
             (&route.name, route.ahead, route.batch),
             (&plainest.name, plainest.ahead, plainest.batch)
         );
+        assert_eq!(full.guard(), Some(rowlock::guard::Policy::default()));
         assert_eq!(full.limits.output_bytes, plain.limits.output_bytes);
         assert_eq!(full.worker.concurrency, plain.worker.concurrency);
         assert_eq!(full.worker.lease, plain.worker.lease);

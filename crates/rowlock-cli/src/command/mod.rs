@@ -2,6 +2,7 @@
 
 mod apply;
 mod bench;
+mod budget;
 mod bulk;
 mod completions;
 mod cron;
@@ -10,6 +11,7 @@ mod dev;
 mod doctor;
 mod drain;
 mod enqueue;
+mod guard;
 mod init;
 mod job;
 mod job_change;
@@ -61,6 +63,8 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Reconcile(what) => reconcile::run(&setup, what, json).await,
         Verb::Cron(what) => cron::run(&setup, what, json).await,
         Verb::Drain(what) => drain::run(&setup, what, json).await,
+        Verb::Guard(how) => guard::run(&setup, &how, json).await,
+        Verb::Budget(what) => budget::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,

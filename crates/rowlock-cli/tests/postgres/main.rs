@@ -11,6 +11,7 @@ mod cron;
 mod demo;
 mod doctor;
 mod drain;
+mod guard;
 mod journey;
 mod migrate;
 mod pairs;

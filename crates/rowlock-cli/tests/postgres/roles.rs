@@ -163,12 +163,15 @@ fn the_application_may_only_enqueue() {
         "16",
         "four times the id, and nothing: it is queued"
     );
+    let none = "SELECT count(*) FROM rowlock.budget_enter('analytics')";
+    assert_eq!(session.value(none), "0");
     let allowed = [
         "enqueue",
         "enqueue_many",
         "stage",
         "stage_plain",
         "complete",
+        "budget_enter",
     ];
     roles.may_only("app", false, &allowed);
     let refused = roles.store().run_as(&roles.of("app"), &["stats"]);
@@ -301,6 +304,42 @@ fn a_guard_sees_sessions_and_no_jobs() {
     }
     let jobs = session.query("SELECT * FROM rowlock.jobs");
     assert!(jobs.is_err_and(|why| why.starts_with("42501: ")));
+}
+
+#[test]
+fn a_guard_sees_and_ends_transactions_of_anybody_but_superusers() {
+    let roles = Roles::new();
+    let store = roles.store();
+    let snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 'a report'";
+    let (app, postgres) = (roles.session("app"), store.session());
+    let (app_pid, postgres_pid) = (app.pid(), postgres.pid());
+    app.execute(snapshot).unwrap();
+    postgres.execute(snapshot).unwrap();
+    let guard = ["guard", "--once", "--json", "--max-age", "0s"];
+    let flags = ["--action", "terminate"];
+    let finished = store.run_as(&roles.of("guard"), &[&guard[..], &flags].concat());
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let lines = finished.stdout.lines().map(serde_json::from_str);
+    let seen: Vec<serde_json::Value> = lines.map(Result::unwrap).collect();
+    let of = |pid: i32| seen.iter().find(|each| each["pid"] == pid).unwrap();
+    assert_eq!(of(app_pid)["did"], "terminated", "{finished:?}");
+    assert_eq!(of(app_pid)["query"], snapshot);
+    assert_eq!(of(postgres_pid)["did"], "refused", "{finished:?}");
+    assert!(app.query("SELECT 1").is_err() && postgres.query("SELECT 1").is_ok());
+    // Whoever may not see it is told that there is something.
+    let reader = store.run_as(&roles.of("reader"), &guard);
+    assert_eq!(reader.code, Some(0), "{reader:?}");
+    let seen: serde_json::Value = serde_json::from_str(&reader.stdout).unwrap();
+    assert_eq!(seen["pid"], postgres_pid, "{reader:?}");
+    assert_eq!(seen["spared"], "hidden");
+    assert!(
+        seen["remedy"]
+            .as_str()
+            .unwrap()
+            .contains("GRANT pg_monitor")
+    );
+    let list = store.run_as(&roles.of("guard"), &["budget", "list"]);
+    assert_eq!(list.code, Some(0), "{list:?}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! rowlock.toml: read exactly, or refused with the line and the remedy.
 
 mod drain;
+mod guard;
 mod schedule;
 mod section;
 
 pub use drain::{DrainSection, SidekiqSection};
+pub use guard::{BudgetSection, GuardSection};
 pub use schedule::{CronSection, PairSection};
 pub use section::{Handler, Limits, Queue, Work};
 
@@ -17,6 +19,7 @@ use serde::Deserialize;
 use crate::claim::QueueOrder;
 use crate::drain::Route;
 use crate::error::{Error, Result};
+use crate::guard::{Class, Policy};
 use crate::job::{Cron, Kind, Name, Retention};
 use crate::reconcile::Pair;
 use crate::run::{Options, Runner};
@@ -46,8 +49,8 @@ pub struct Config {
     pair: Vec<PairSection>,
     cron: Vec<CronSection>,
     drain: Vec<DrainSection>,
-    budget: Option<Later>,
-    guard: Option<Later>,
+    budget: BTreeMap<Name, BudgetSection>,
+    guard: Option<GuardSection>,
     dashboard: Option<Later>,
 }
 
@@ -80,11 +83,7 @@ impl Config {
     }
 
     fn check(&self) -> Result<()> {
-        let later = [
-            ("[budget]", &self.budget),
-            ("[guard]", &self.guard),
-            ("[dashboard]", &self.dashboard),
-        ];
+        let later = [("[dashboard]", &self.dashboard)];
         for (part, found) in later {
             if found.is_some() {
                 return Err(not_yet(part));
@@ -105,6 +104,8 @@ impl Config {
         self.pairs()?;
         self.crons()?;
         self.routes()?;
+        self.classes()?;
+        self.guard.as_ref().map_or(Ok(()), GuardSection::check)?;
         self.limits.check()
     }
 
@@ -157,6 +158,21 @@ impl Config {
     /// [`Error::Invalid`] when a declaration breaks a rule.
     pub fn routes(&self) -> Result<Vec<Route>> {
         drain::routes(&self.drain)
+    }
+
+    /// The workload classes as declared.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when a declaration breaks a rule.
+    pub fn classes(&self) -> Result<Vec<Class>> {
+        let sections = self.budget.iter();
+        sections.map(|(name, each)| each.class(name)).collect()
+    }
+
+    /// What a guard inside a worker does; none: there is none.
+    #[must_use]
+    pub fn guard(&self) -> Option<Policy> {
+        self.guard.as_ref().map(GuardSection::policy)
     }
 
     /// A pair's key is its kind's: it sets it if the kind has none.

@@ -90,13 +90,44 @@ fn a_schema_is_a_plain_name() {
 
 #[test]
 fn a_part_that_this_version_lacks_says_so() {
-    for part in [
-        "[guard]\naction = \"observe\"",
-        "[budget.analytics]\nmax = 1",
-        "[dashboard]\nbind = \"x\"",
-    ] {
-        assert!(refused(part).contains("doesn't have yet"), "{part}");
-    }
+    let why = refused("[dashboard]\nbind = \"x\"");
+    assert!(why.contains("doesn't have yet"), "{why}");
+}
+
+#[test]
+fn every_setting_of_a_guard_and_a_budget_is_read() {
+    use crate::guard::{Action, Policy};
+    let text = r#"
+        [budget.analytics]
+        max = 2
+        match = { application_name = "metabase", role = "bi", tag = "reports" }
+        [guard]
+        action = "terminate"
+        max_age = "10m"
+        every = "1s"
+        include_superusers = true
+        "#;
+    let config = Config::parse(text, "rowlock.toml").unwrap();
+    let classes = config.classes().unwrap();
+    assert_eq!((classes[0].name.as_str(), classes[0].max), ("analytics", 2));
+    assert_eq!(classes[0].rule.role.as_deref(), Some("bi"));
+    assert_eq!(
+        config.guard(),
+        Some(Policy {
+            action: Action::Terminate,
+            max_age: std::time::Duration::from_secs(600),
+            every: std::time::Duration::from_secs(1),
+            include_superusers: true,
+            class: None,
+        })
+    );
+    let plain = Config::parse("[guard]", "rowlock.toml").unwrap();
+    assert_eq!(plain.guard(), Some(Policy::default()));
+    assert_eq!(Config::default().guard(), None);
+    assert!(refused("[guard]\naction = \"kill\"").contains("observe, cancel or terminate"));
+    assert!(refused("[guard]\nevery = \"1ms\"").contains("100ms or more"));
+    assert!(refused("[budget.a]\nmax = 0").contains("use 1 to 1000"));
+    assert!(refused("[budget.a]\nmax = 1\nmatch = { rol = \"x\" }").contains("`role`"));
 }
 
 #[test]

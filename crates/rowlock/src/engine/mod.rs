@@ -2,8 +2,9 @@
 //!
 //! [`Engine`] is the journey of a job, and [`Dispatch`] the part of it that a worker sees. [`Operate`]
 //! is what people look at and change, [`Schedule`] is what they declare and stop, [`Lead`] and
-//! [`Source`] are what a leader turns into jobs, [`Routes`] is what a drain asks. Every engine passes the
-//! same cases (tests/conformance); what one can't do it says in [`Capabilities`].
+//! [`Source`] are what a leader turns into jobs, [`Routes`] is what a drain asks, [`Watch`] what a guard
+//! does. Every engine passes the same cases (tests/conformance); what one can't do it says in
+//! [`Capabilities`].
 //! In: the domain's types. Out: the domain's types and errors; no driver's type leaves this folder.
 
 mod dispatch;
@@ -18,6 +19,7 @@ mod schedule;
 pub mod sqlite;
 mod stats;
 mod wakeups;
+mod watch;
 
 pub use dispatch::Dispatch;
 pub use fact::{Fact, Integrity};
@@ -28,6 +30,7 @@ pub use routes::{Recalled, RouteRow, Routes, SentJob};
 pub use schedule::*;
 pub use stats::{Counts, QueueRow, Stats, WorkerRow};
 pub use wakeups::{Bell, Wakeups};
+pub use watch::Watch;
 
 use async_trait::async_trait;
 

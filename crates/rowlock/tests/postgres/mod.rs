@@ -1,9 +1,11 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
 mod alone;
+mod budget;
 mod complete;
 mod copies;
 mod golden;
+mod guard;
 mod history;
 pub mod home;
 mod horizon;
@@ -16,6 +18,7 @@ mod moved;
 mod network;
 mod pairs;
 pub mod pooler;
+mod replica;
 mod ring;
 mod rivals;
 mod routes;
@@ -157,6 +160,26 @@ macro_rules! with_servers {
 with_servers! {
     golden:
         is_as_recorded;
+    guard:
+        everything_that_pins_the_horizon_is_named,
+        a_standby_with_feedback_is_named,
+        only_what_is_too_old_is_ended,
+        a_cancel_ends_what_runs_and_not_what_is_idle,
+        our_own_sessions_are_never_touched,
+        maintenance_of_superusers_is_left_alone,
+        the_youngest_beyond_a_budget_are_ended,
+        a_transaction_that_has_ended_meanwhile_is_left_alone,
+        a_guard_looks_again_and_again_until_it_is_asked_to_stop,
+        classes_are_kept_for_everybody;
+    budget:
+        whoever_waits_pins_nothing,
+        no_more_run_at_once_than_the_budget_says,
+        within_a_process_whoever_came_first_goes_first,
+        processes_share_a_budget,
+        a_holder_that_was_ended_frees_its_place,
+        a_process_that_was_killed_frees_its_place,
+        whoever_gets_no_place_in_time_is_told_what_to_do,
+        what_was_done_is_kept_unless_the_work_failed;
     server:
         twenty_crashes_of_the_server_lose_nothing_that_was_acknowledged,
         a_server_that_is_away_stops_handlers_before_others_begin,

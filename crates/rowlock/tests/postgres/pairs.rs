@@ -418,6 +418,8 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
          DROP FUNCTION rowlock.tick, rowlock.fire, rowlock.hold_back;
          DROP TABLE rowlock.store;
          DROP FUNCTION rowlock.keep_route, rowlock.set_sent_aside;
+         DROP TABLE rowlock.budget;
+         DROP FUNCTION rowlock.budget_enter;
          ALTER TABLE rowlock.queue DROP COLUMN route;
          DELETE FROM rowlock.migration WHERE version > 1;
          DELETE FROM rowlock.schema_part",
@@ -444,6 +446,11 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
             role.as_str()
         ))
     };
+    let enters = format!(
+        "SELECT has_function_privilege('{}', 'rowlock.budget_enter'::regproc, 'EXECUTE')",
+        roles.app.as_str()
+    );
+    assert_eq!(side.value(&enters), "t");
     assert_eq!(may(&roles.worker, "UPDATE"), "true true");
     assert_eq!(may(&roles.reader, "SELECT"), "true false");
     assert_eq!(may(&roles.reader, "UPDATE"), "false false");

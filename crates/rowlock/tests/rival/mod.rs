@@ -1,6 +1,7 @@
 //! Processes of their own: each is this test binary in another role.
 
 mod besiege;
+mod budget;
 mod drain;
 mod insist;
 mod late;
@@ -44,6 +45,10 @@ pub fn act(arguments: &[String]) -> ExitCode {
             let (seed, transactions) = (seed.parse().unwrap(), transactions.parse().unwrap());
             runtime.block_on(besiege::besiege(url, told, seed, transactions));
         }
+        ["visit", url, class, log, rounds] => {
+            runtime.block_on(budget::visit(url, class, log, rounds.parse().unwrap()));
+        }
+        ["hold", url, class] => runtime.block_on(budget::hold(url, class)),
         ["full", disk] => crate::postgres::space::inside(disk.as_ref()),
         ["insist", url, told] => runtime.block_on(insist::insist(url, told)),
         ["migrate", url] => home_at(url).migrate(),

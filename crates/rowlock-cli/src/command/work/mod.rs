@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use anyhow::Result;
+use rowlock::guard::{Action, Guard};
 use rowlock::job::Kind;
 use rowlock::run::{Options, Runner, Tally};
 use rowlock::verify::Ran;
@@ -59,10 +60,12 @@ async fn from_store(
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
     let pairs = setup.pairs()?;
     declare(&rowlock, &handlers).await?;
-    let beside = Beside::listen(listen).await?;
+    let mut beside = Beside::listen(listen).await?;
+    beside.guard = guard(setup, &rowlock)?;
     if !quiet {
         let mut lines = vec![store_line(setup, created), worker_line(&handlers, &options)];
         lines.extend(scheduler_line(setup, &rowlock).await?);
+        lines.extend(guard_line(setup));
         lines.extend(elsewhere(&setup.routes()?, &handlers));
         block(&lines, beside.http.as_ref());
     }
@@ -72,6 +75,30 @@ async fn from_store(
         crons,
     };
     serve(From::Store(rowlock), declared, options, beside).await
+}
+
+/// The guard that runs inside, if the configuration wants one.
+fn guard(setup: &Setup, rowlock: &Rowlock) -> Result<Option<Guard>> {
+    match (setup.config.guard(), &setup.store) {
+        (None, _) => Ok(None),
+        (Some(_), Store::Sqlite(_)) => {
+            out::warn("[guard] is for PostgreSQL only: with a SQLite file it does nothing");
+            Ok(None)
+        }
+        (Some(policy), Store::Postgres(_)) => super::guard::guard(setup, rowlock, policy).map(Some),
+    }
+}
+
+/// The line of a start block about the guard.
+fn guard_line(setup: &Setup) -> Option<(&'static str, String)> {
+    let policy = setup.config.guard()?;
+    let line = match policy.action {
+        Action::Observe => "observes transactions older than",
+        Action::Cancel => "cancels transactions older than",
+        Action::Terminate => "terminates transactions older than",
+    };
+    matches!(setup.store, Store::Postgres(_))
+        .then(|| ("guard", format!("{line} {}", show::span(policy.max_age))))
 }
 
 fn no_handlers(setup: &Setup) -> anyhow::Error {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rowlock::drain::Drain;
 use rowlock::engine::Dispatch;
+use rowlock::guard::Guard;
 use rowlock::job::Kind;
 use rowlock::run::task::Tasks;
 use rowlock::run::{Options, Pulse, Runner, Signals, Stopper, Tally};
@@ -37,6 +38,7 @@ pub struct Declared {
 pub struct Beside {
     pub http: Option<Http>,
     pub drain: Option<Drain>,
+    pub guard: Option<Guard>,
     signals: Signals,
 }
 
@@ -62,6 +64,7 @@ impl Beside {
         Ok(Self {
             http,
             drain: None,
+            guard: None,
             signals: Signals::listen()?,
         })
     }
@@ -145,8 +148,22 @@ pub async fn serve(
             None => Ok(()),
         }
     };
+    let guard = beside.guard.take();
+    let watched = async {
+        match guard {
+            Some(guard) => guard.run_until(stopper.stop()).await,
+            None => std::future::pending().await,
+        }
+    };
     // The end of one by an error is like a crash of the other, which is safe.
-    let both = async { tokio::try_join!(work, drained) };
+    let both = async {
+        let both = async { tokio::try_join!(work, drained) };
+        tokio::pin!(both);
+        tokio::select! {
+            done = &mut both => done,
+            () = watched => both.await,
+        }
+    };
     let words = [&*finish, "stopping at once, running jobs go back"];
     let (tally, ()) = beside.see_to(both, &stopper, words).await?;
     answering.end().await;

@@ -73,6 +73,13 @@ impl Postgres {
             .await
     }
 
+    /// Runs a statement that takes milliseconds.
+    pub(super) async fn ask(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
+        let text = statement.text(&self.address.schema);
+        self.rows(&self.pool, &text, values, statement.name, PATIENCE)
+            .await
+    }
+
     /// Asks an operator's question, or writes what an operator wants.
     pub(super) async fn query(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
         let text = statement.text(&self.address.schema);

@@ -15,6 +15,7 @@ use super::ask::Value;
 use super::error::{map, unreachable};
 use super::lock;
 use super::row::get;
+use super::sessions::{Known, Sessions};
 use super::statements::sql;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -182,6 +183,7 @@ impl Address {
 pub(super) struct Maker {
     address: Address,
     io: Io,
+    sessions: Sessions,
 }
 
 /// A connection, and whether its calls must say how they see what others commit.
@@ -193,6 +195,7 @@ pub(super) struct Link {
     asking: AtomicBool,
     /// What the server has read already, by its text.
     prepared: Mutex<HashMap<String, Statement>>,
+    _known: Known,
 }
 
 impl std::ops::Deref for Link {
@@ -285,6 +288,7 @@ impl managed::Manager for Maker {
             .await;
         let rows = asked.map_err(|why| map(&why, "isolation"))?;
         let fits: bool = rows.first().map_or(Ok(false), |row| get(row, 0))?;
+        let pid: i32 = rows.first().map_or(Ok(0), |row| get(row, 1))?;
         #[cfg(feature = "test-hooks")]
         let fits = fits || crate::hooks::switched_off("call.isolation");
         Ok(Link {
@@ -292,6 +296,7 @@ impl managed::Manager for Maker {
             explicit: !fits,
             asking: AtomicBool::new(false),
             prepared: Mutex::default(),
+            _known: self.sessions.add(pid),
         })
     }
 
@@ -325,10 +330,16 @@ pub(super) async fn connect(address: &Address, io: &Io) -> Result<Client> {
 pub(super) type Pool = managed::Pool<Maker>;
 pub(super) type Connection = Object<Maker>;
 
-pub(super) fn pool(address: &Address, io: &Io, connections: usize) -> Result<Pool> {
+pub(super) fn pool(
+    address: &Address,
+    io: &Io,
+    connections: usize,
+    sessions: &Sessions,
+) -> Result<Pool> {
     let maker = Maker {
         address: address.clone(),
         io: io.clone(),
+        sessions: sessions.clone(),
     };
     Pool::builder(maker)
         .max_size(connections.max(1))

@@ -121,6 +121,7 @@ const FUNCTIONS: &[Sql] = &[
     sql!("keep_route"),
     sql!("sent_young"),
     sql!("forget_route"),
+    sql!("budget_enter"),
 ];
 
 /// The version this build works with.

@@ -14,6 +14,7 @@ mod crons;
 mod engine;
 pub(crate) mod error;
 mod examine;
+pub(crate) mod guard;
 mod health;
 mod holdings;
 mod host;
@@ -32,6 +33,7 @@ mod roles;
 mod routes;
 mod row;
 mod schedule;
+mod sessions;
 mod settle;
 mod shared;
 mod source;
@@ -69,6 +71,7 @@ use self::listen::Listener;
 use self::outlook::Outlook;
 use self::ring::Ring;
 use self::routes::Young;
+use self::sessions::Sessions;
 use self::source::Tables;
 use super::Bell;
 use crate::claim::WorkerId;
@@ -109,6 +112,8 @@ pub struct Postgres {
     searched_by: Mutex<HashMap<WorkerId, Option<Elapsed>>>,
     errors_kept: i32,
     segment_bytes: i64,
+    /// Its connections, as the server knows them.
+    sessions: Sessions,
     // Last: connections end with it.
     io: Io,
 }
@@ -132,11 +137,12 @@ impl Postgres {
     /// isn't there.
     pub async fn open(address: Address, clock: Clock) -> Result<Self> {
         let io = Io::start("rowlock-postgres")?;
-        let pool = connect::pool(&address, &io, address.connections)?;
-        let pulse = connect::pool(&address, &io, 1)?;
-        let slow = connect::pool(&address, &io, source::CONNECTIONS)?;
-        let tables = Arc::new(Tables::new(slow, io.clone()));
-        let slow = connect::pool(&address, &io, source::CONNECTIONS)?;
+        let sessions = Sessions::default();
+        let make = |connections| connect::pool(&address, &io, connections, &sessions);
+        let pool = make(address.connections)?;
+        let pulse = make(1)?;
+        let tables = Arc::new(Tables::new(make(source::CONNECTIONS)?, io.clone()));
+        let slow = make(source::CONNECTIONS)?;
         let questions = Arc::new(Tables::new(slow, io.clone()));
         let version = {
             let client = connect::take(&pool, ask::PATIENCE).await?;
@@ -168,6 +174,7 @@ impl Postgres {
             searched_by: Mutex::default(),
             errors_kept: 10,
             segment_bytes: SEGMENT_BYTES,
+            sessions,
             address,
             clock,
             pool,

@@ -55,13 +55,14 @@ struct Grant<'a> {
 }
 
 impl Roles {
-    fn grants(&self) -> [Grant<'_>; 4] {
+    fn grants(&self) -> [Grant<'_>; 5] {
         let grant = |role, sql, special| Grant { role, sql, special };
         [
             grant(&self.app, sql!("role_app"), false),
             grant(&self.worker, sql!("role_worker"), false),
             grant(&self.reader, sql!("role_reader"), false),
-            grant(&self.guard, sql!("role_guard"), true),
+            grant(&self.guard, sql!("role_guard"), false),
+            grant(&self.guard, sql!("role_guard_sessions"), true),
         ]
     }
 }

@@ -6,12 +6,14 @@ use super::settle::between;
 use super::stage::{is_plain, spell, spell_plain};
 use super::statements::{Sql, sql};
 use crate::error::Result;
+use crate::guard::Entered;
 use crate::job::NewJob;
 use crate::settle::Completion;
 
 const STAGE: Sql = sql!("stage_call");
 pub(super) const STAGE_PLAIN: Sql = sql!("stage_plain_call");
 pub(super) const COMPLETE: Sql = sql!("complete_call");
+pub(super) const ENTER: Sql = sql!("budget_enter_call");
 
 /// A connection or transaction of the application's whose jobs are in another schema than `rowlock`:
 /// [`Schema::on`] makes it.
@@ -85,4 +87,13 @@ pub(super) fn complete_values(completion: &Completion) -> (Option<i16>, i64, i64
         completion.token.get(),
         began_ago,
     )
+}
+
+/// The answer of [`ENTER`].
+pub(super) fn entered(slot: Option<i32>, max: Option<i32>) -> Entered {
+    let number = |number: Option<i32>| number.and_then(|n| u32::try_from(n).ok());
+    Entered {
+        slot: number(slot),
+        max: number(max),
+    }
 }

@@ -11,6 +11,7 @@ use super::ask::Value;
 use super::bounded::{Stopped, ask_within};
 use super::connect::{self, Address, Pool};
 use super::row::get;
+use super::sessions::Sessions;
 use super::statements::{Sql, sql};
 use super::wanted::{self, around, column, literal, quoted};
 use super::{lock, row};
@@ -30,7 +31,7 @@ pub(super) const CONNECTIONS: usize = 2;
 pub fn source(url: &str) -> Result<Arc<dyn Source>> {
     let address = Address::parse(url)?;
     let io = Io::start("rowlock-postgres")?;
-    let pool = connect::pool(&address, &io, CONNECTIONS)?;
+    let pool = connect::pool(&address, &io, CONNECTIONS, &Sessions::default())?;
     Ok(Arc::new(Tables::new(pool, io)))
 }
 

@@ -5,10 +5,11 @@ use sqlx::postgres::PgConnection;
 
 use super::connect::Schema;
 use super::error::map_sqlx;
-use super::shared::{COMPLETE, complete_values, stage_statement};
+use super::shared::{COMPLETE, ENTER, complete_values, entered, stage_statement};
 use super::stage::answer;
 use crate::error::Result;
-use crate::job::NewJob;
+use crate::guard::Entered;
+use crate::job::{Name, NewJob};
 use crate::settle::Completion;
 use crate::stage::Enqueued;
 
@@ -45,4 +46,18 @@ pub(crate) async fn complete(
         .fetch_one(connection)
         .await
         .map_err(|why| map_sqlx(&why, COMPLETE.name))
+}
+
+/// Tries once to take a place of a workload class in the transaction that `connection` is in.
+pub(crate) async fn enter(
+    connection: &mut PgConnection,
+    class: &Name,
+    schema: &Schema,
+) -> Result<Entered> {
+    let row: Option<(Option<i32>, Option<i32>)> = sqlx::query_as(AssertSqlSafe(ENTER.text(schema)))
+        .bind(class.as_str())
+        .fetch_optional(connection)
+        .await
+        .map_err(|why| map_sqlx(&why, ENTER.name))?;
+    Ok(row.map_or_else(Entered::default, |(slot, max)| entered(slot, max)))
 }

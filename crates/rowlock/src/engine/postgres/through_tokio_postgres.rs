@@ -7,11 +7,12 @@ use super::ask::Value;
 use super::connect::Schema;
 use super::error::map;
 use super::row::get;
-use super::shared::{COMPLETE, STAGE_PLAIN, complete_values, stage_statement};
+use super::shared::{COMPLETE, ENTER, STAGE_PLAIN, complete_values, entered, stage_statement};
 use super::stage::{answer, is_plain, spell_plain};
 use super::statements::Sql;
 use crate::error::{Error, Result};
-use crate::job::NewJob;
+use crate::guard::Entered;
+use crate::job::{Name, NewJob};
 use crate::settle::Completion;
 use crate::stage::Enqueued;
 
@@ -78,6 +79,16 @@ pub(crate) async fn complete(
     match rows.first() {
         Some(row) => get(row, 0),
         None => Err(Error::Bug("a completion had no answer".to_owned())),
+    }
+}
+
+/// Tries once to take a place of a workload class in the transaction that `client` is in.
+pub(crate) async fn enter(client: &Client, class: &Name, schema: &Schema) -> Result<Entered> {
+    let values: [Value<'_>; 1] = [(&class.as_str(), Type::TEXT)];
+    let rows = rows(client, ENTER, schema, &values).await?;
+    match rows.first() {
+        Some(row) => Ok(entered(get(row, 0)?, get(row, 1)?)),
+        None => Ok(Entered::default()),
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) mod through_diesel;
 pub(crate) mod through_sqlx;
 mod tick;
 mod value;
+mod watch;
 mod writer;
 
 pub use connect::{Address, Owner, Synchronous, owner};

@@ -16,6 +16,11 @@ DO $$ DECLARE thing record; BEGIN
         SELECT DISTINCT format('GRANT EXECUTE ON FUNCTION rowlock.stage_plain TO %s', a.grantee::regrole)
         FROM pg_proc AS old CROSS JOIN LATERAL aclexplode(old.proacl) AS a
         WHERE old.oid = 'rowlock.stage'::regproc AND a.grantee NOT IN (0, old.proowner)
+        UNION
+        -- And may keep to its budget.
+        SELECT DISTINCT format('GRANT EXECUTE ON FUNCTION rowlock.budget_enter TO %s', a.grantee::regrole)
+        FROM pg_proc AS old CROSS JOIN LATERAL aclexplode(old.proacl) AS a
+        WHERE old.oid = 'rowlock.stage'::regproc AND a.grantee NOT IN (0, old.proowner)
     LOOP
         EXECUTE thing.text;
     END LOOP;

@@ -1,2 +1,4 @@
--- purpose: whoever watches other sessions: it sees all of them and may end them, and no jobs
-GRANT pg_monitor, pg_signal_backend TO "{role}"
+-- purpose: whoever watches other sessions: the classes they belong to, and no jobs
+GRANT USAGE ON SCHEMA "rowlock" TO "{role}";
+GRANT SELECT ON rowlock.budget, rowlock.migration TO "{role}";
+GRANT EXECUTE ON FUNCTION rowlock.now TO "{role}"

@@ -1,0 +1,2 @@
+-- purpose: forget a workload class
+DELETE FROM rowlock.budget WHERE class = $1

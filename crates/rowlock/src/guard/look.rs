@@ -1,0 +1,201 @@
+//! Looks, judges and acts, once or for as long as a worker lives.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{Action, Class, Due, Judged, Policy, Spared, judge};
+use crate::clock::Clock;
+use crate::engine::Watch;
+use crate::error::{Error, Result};
+use crate::event;
+use crate::run::Stop;
+use crate::store::Rowlock;
+
+/// Finds what pins the horizon, and ends it if its policy says so.
+pub struct Guard {
+    watch: Arc<dyn Watch>,
+    clock: Clock,
+    policy: Policy,
+    classes: Vec<Class>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Guard").field(&self.policy).finish()
+    }
+}
+
+/// What was found and what was done about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// What pins the horizon.
+    pub judged: Judged,
+    /// What was done.
+    pub did: Did,
+}
+
+/// What a guard did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Did {
+    /// Nothing: there is no reason to.
+    Nothing,
+    /// Nothing, though there is a reason: it only observes, or it spares this one.
+    Observed,
+    /// The statement was cancelled.
+    Cancelled,
+    /// The session was ended.
+    Terminated,
+    /// Nothing: a cancel ends no transaction that is idle.
+    Idle,
+    /// Nothing: it had ended by itself.
+    Gone,
+    /// Nothing: the server doesn't let this role do it.
+    Refused(String),
+}
+
+impl Did {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Observed => "observed",
+            Self::Cancelled => "cancelled",
+            Self::Terminated => "terminated",
+            Self::Idle => "idle",
+            Self::Gone => "gone",
+            Self::Refused(_) => "refused",
+        }
+    }
+}
+
+/// A transaction that was told about: it isn't told again.
+type Told = HashSet<(Option<i32>, Option<String>, i64)>;
+
+impl Guard {
+    /// A guard of the server that a store is in.
+    #[must_use]
+    pub fn new(rowlock: &Rowlock, policy: Policy) -> Self {
+        Self {
+            watch: rowlock.watch(),
+            clock: rowlock.clock().clone(),
+            policy,
+            classes: Vec::new(),
+        }
+    }
+
+    /// Classes that count where the table has none of their name.
+    #[must_use]
+    pub fn classes(mut self, classes: Vec<Class>) -> Self {
+        self.classes = classes;
+        self
+    }
+
+    /// Looks once, and acts.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] on an engine without a horizon, and whatever the server answers. That an
+    /// action is refused is no error.
+    pub async fn look(&self) -> Result<Vec<Seen>> {
+        let mut classes = self.watch.classes().await?;
+        for class in &self.classes {
+            if classes.iter().all(|stored| stored.name != class.name) {
+                classes.push(class.clone());
+            }
+        }
+        if let Some(wanted) = &self.policy.class
+            && classes.iter().all(|class| class.name != *wanted)
+        {
+            return Err(Error::NotFound(format!("a budget of class {wanted}")));
+        }
+        let judged = judge(self.watch.pins().await?, &classes, &self.policy);
+        event::pinned(&judged);
+        let mut seen = Vec::with_capacity(judged.len());
+        for judged in judged {
+            let did = self.act(&judged).await?;
+            event::guarded(&judged, &did);
+            let one = Seen { judged, did };
+            if matches!(one.did, Did::Cancelled | Did::Terminated) {
+                log(&one);
+            }
+            seen.push(one);
+        }
+        Ok(seen)
+    }
+
+    async fn act(&self, judged: &Judged) -> Result<Did> {
+        let (pin, action) = (&judged.pin, self.policy.action);
+        let pid = match (judged.due, judged.spared, pin.pid) {
+            (None, _, _) => return Ok(Did::Nothing),
+            (Some(_), None, Some(pid)) if action != Action::Observe => pid,
+            _ => return Ok(Did::Observed),
+        };
+        if action == Action::Cancel && pin.is_idle() {
+            return Ok(Did::Idle);
+        }
+        match self.watch.end(pid, pin.began, action).await {
+            Ok(false) => Ok(Did::Gone),
+            Ok(true) if action == Action::Cancel => Ok(Did::Cancelled),
+            Ok(true) => Ok(Did::Terminated),
+            Err(Error::Unreachable(why)) => Ok(Did::Refused(why)),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Looks again and again until it is asked to stop. A server that doesn't answer is asked again.
+    pub async fn run_until(self, mut stop: Stop) {
+        let mut told = Told::new();
+        loop {
+            match self.look().await {
+                Ok(seen) => tell(&seen, &mut told),
+                Err(why) => tracing::warn!(%why, "the guard can't see what pins the horizon"),
+            }
+            tokio::select! {
+                () = self.clock.sleep(self.policy.every) => {}
+                () = stop.asked() => return,
+            }
+        }
+    }
+}
+
+/// Logs, once for each, what is due and was left alone.
+fn tell(seen: &[Seen], told: &mut Told) {
+    let key = |each: &Seen| {
+        let pin = &each.judged.pin;
+        (pin.pid, pin.name.clone(), pin.began)
+    };
+    let there: Told = seen.iter().map(key).collect();
+    told.retain(|old| there.contains(old));
+    let left = |did: &Did| matches!(did, Did::Observed | Did::Idle | Did::Refused(_));
+    let hidden = |each: &Seen| each.judged.spared == Some(Spared::Hidden);
+    for each in seen {
+        if (left(&each.did) || hidden(each)) && told.insert(key(each)) {
+            log(each);
+        }
+    }
+}
+
+/// One line: who, since when, and what was done.
+fn log(seen: &Seen) {
+    let Judged {
+        pin,
+        class,
+        due,
+        spared,
+    } = &seen.judged;
+    let seconds = pin.age.map(|age| age.as_secs());
+    tracing::warn!(
+        what = pin.what.as_str(),
+        pid = pin.pid,
+        name = pin.name,
+        application = pin.application,
+        role = pin.role,
+        class = class.as_ref().map(tracing::field::display),
+        due = due.map(Due::as_str),
+        spared = spared.map(Spared::as_str),
+        seconds,
+        transactions = pin.transactions,
+        did = seen.did.as_str(),
+        "a transaction pins the horizon"
+    );
+}
