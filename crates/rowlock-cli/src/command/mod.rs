@@ -21,6 +21,7 @@ mod queue;
 mod reconcile;
 mod stats;
 mod switch;
+mod top;
 mod verify;
 mod work;
 
@@ -62,6 +63,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Cron(what) => cron::run(&setup, what, json).await,
         Verb::Drain(what) => drain::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
+        Verb::Top(how) => top::run(&setup, &how, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,
         Verb::Bench(what) => bench::run(&what, &global, json).await,
