@@ -18,3 +18,4 @@ mod pairs;
 mod place;
 mod roles;
 mod store;
+mod top;

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::deadline::until;
 
@@ -29,7 +30,9 @@ impl Terminal {
     /// When tmux isn't installed or doesn't start.
     #[must_use]
     pub fn start(folder: &Path, (columns, rows): (u16, u16), variables: &[(&str, &str)]) -> Self {
-        let socket = folder.join("tmux");
+        // One that has just been ended may still listen.
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let socket = folder.join(format!("tmux-{}", STARTED.fetch_add(1, Ordering::Relaxed)));
         let mut command = Command::new("sh");
         command
             .args(["-c", include_str!("warden.sh"), "warden"])
@@ -64,7 +67,7 @@ impl Terminal {
             warden,
             orders,
         };
-        terminal.wait("ready> ");
+        terminal.wait("ready>");
         terminal
     }
 
