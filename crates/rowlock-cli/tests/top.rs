@@ -252,6 +252,19 @@ fn the_terminal_is_given_back_however_it_ends() {
     }
 }
 
+#[test]
+fn it_ends_with_its_terminal() {
+    let place = place();
+    let terminal = terminal(&place, (80, 24), &[]);
+    terminal.run(&format!("sh -c 'echo $$ >pid; exec {TOP}'"));
+    terminal.wait("PENDING");
+    let pid = std::fs::read_to_string(place.path("pid")).unwrap();
+    let process = std::path::Path::new("/proc").join(pid.trim());
+    assert!(process.exists());
+    drop(terminal);
+    until("the end of it", || (!process.exists()).then_some(()));
+}
+
 #[cfg(feature = "test-hooks")]
 #[test]
 fn the_terminal_is_given_back_after_a_panic_and_its_message_stays() {

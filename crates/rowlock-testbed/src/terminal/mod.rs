@@ -19,7 +19,6 @@ pub struct Terminal {
 
 #[expect(
     clippy::expect_used,
-    clippy::panic,
     reason = "a test that can't have its terminal has failed"
 )]
 impl Terminal {
@@ -71,10 +70,14 @@ impl Terminal {
         terminal
     }
 
-    fn tmux(&self, arguments: &[&str]) -> String {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut tmux = Command::new("tmux");
         tmux.arg("-S").arg(&self.socket).args(arguments);
-        let output = tmux.output().expect("tmux runs");
+        tmux
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().expect("tmux runs");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "tmux {arguments:?}: {said}");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -149,9 +152,16 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            // Whoever reads of a failure wants to see what the test saw.
-            eprintln!("the screen was:\n{}", self.screen());
+        // Whoever reads of a failure wants to see what the test saw.
+        if std::thread::panicking()
+            && let Ok(seen) = self.command(&["capture-pane", "-p", "-t", "it"]).output()
+        {
+            let screen = String::from_utf8_lossy(&seen.stdout);
+            #[expect(
+                clippy::print_stderr,
+                reason = "it belongs to the message of the panic"
+            )]
+            let () = eprintln!("the screen was:\n{screen}");
         }
         self.orders = None;
         let _ = self.warden.wait();

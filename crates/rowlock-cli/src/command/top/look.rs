@@ -51,8 +51,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// For a panel at its `turn`th look; at the first one, and at none that follows at once, it has
-    /// everything that the panel shows.
+    /// For a panel at its `turn`th look. The first one reads everything that the panel shows.
     pub fn of(panel: Panel, view: View, turn: u64) -> Self {
         let even = turn.is_multiple_of(2);
         let first = turn == 0;

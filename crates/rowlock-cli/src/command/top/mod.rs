@@ -45,35 +45,37 @@ const CHECKUP_DUTY: u32 = 20;
 
 pub async fn run(setup: &Setup, how: &cli::Top, json: bool) -> Result<u8> {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    if json || dumb || !std::io::stdout().is_terminal() {
-        return Err(exit::with(
-            exit::USAGE,
-            format!(
-                "top draws on a terminal, and stdout is none: {} is for programs",
-                setup.command("stats --json")
-            ),
-        ));
+    let why = match json {
+        true => Some("top draws a screen and has no JSON"),
+        false if dumb => Some("top draws on a terminal, and TERM names none that can be drawn on"),
+        false => None,
+    };
+    let why = why
+        .or((!std::io::stdout().is_terminal())
+            .then_some("top draws on a terminal, and stdout is none"));
+    if let Some(why) = why {
+        let stats = setup.command("stats --json");
+        let text = format!("{why}: {stats} is for programs");
+        return Err(exit::with(exit::USAGE, text));
     }
     let colours = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     let state = State::new(setup.store.shown(), how.every, colours);
     let ends = Ends::listen()?;
     let screen = Screen::take()?;
-    let keys = Keys::listen()?;
+    let mut keys = Keys::listen()?;
     let mut top = Top::new(setup, state);
-    let done = top.run(screen, keys, ends).await;
-    if top.is_busy() {
-        // A checkup of a large file can't be interrupted, and whoever says q shouldn't wait for it.
-        // What was changed is committed, or was never begun.
-        let code = match done {
-            Ok(()) => exit::OK,
-            Err(why) => {
-                crate::out::error(&format!("{why:#}"));
-                exit::FAILED
-            }
-        };
-        std::process::exit(i32::from(code));
-    }
-    done.map(|()| exit::OK)
+    let done = top.run(screen, &mut keys, ends).await;
+    // The terminal is given back. Nothing else is waited for: a checkup of a large file can't be
+    // interrupted, and the thread of the keys doesn't end when its terminal is gone. What was changed is
+    // committed, or was never begun.
+    let code = match done {
+        Ok(()) => exit::OK,
+        Err(why) => {
+            crate::out::error(&format!("{why:#}"));
+            exit::FAILED
+        }
+    };
+    std::process::exit(i32::from(code));
 }
 
 /// The signals after which somebody else wants the terminal, or nobody has it any more.
@@ -142,11 +144,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    fn is_busy(&self) -> bool {
-        self.looking.is_some() || self.opening.is_some() || self.examining.is_some()
-    }
-
-    async fn run(&mut self, mut screen: Screen, mut keys: Keys, mut ends: Ends) -> Result<()> {
+    async fn run(&mut self, mut screen: Screen, keys: &mut Keys, mut ends: Ends) -> Result<()> {
         loop {
             self.begin();
             screen.draw(&mut self.state)?;

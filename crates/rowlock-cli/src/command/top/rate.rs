@@ -13,17 +13,20 @@ pub struct Rate {
     pub failed: f64,
 }
 
+/// How many were completed and failed by now, by queue.
+type Ended = BTreeMap<Name, (u64, u64)>;
+
 /// The counts of the look before, and what came of them.
 #[derive(Debug, Default)]
 pub struct Rates {
-    before: Option<(Elapsed, BTreeMap<Name, (u64, u64)>)>,
+    before: Option<(Elapsed, Ended)>,
     by_queue: BTreeMap<Name, Rate>,
 }
 
 impl Rates {
     /// Takes the counts of a look at `at`.
     pub fn add(&mut self, at: Elapsed, rows: &[QueueRow]) {
-        let now: BTreeMap<Name, (u64, u64)> = rows
+        let now: Ended = rows
             .iter()
             .map(|row| (row.queue.clone(), (row.counts.completed, row.counts.failed)))
             .collect();

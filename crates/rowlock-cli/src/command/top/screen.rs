@@ -1,6 +1,7 @@
 //! The terminal: taken at the start, and given back as it was however this ends.
 
 use std::io::Stdout;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,8 +29,8 @@ const ATTENTIVE: Duration = Duration::from_millis(100);
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// The terminal, while it is ours.
-pub struct Screen(Terminal<CrosstermBackend<Stdout>>);
+/// The terminal, while it is ours. ratatui's own end is left out: it panics when the terminal is gone.
+pub struct Screen(ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>);
 
 impl Screen {
     pub fn take() -> Result<Self> {
@@ -45,7 +46,7 @@ impl Screen {
             .and_then(|()| execute!(std::io::stdout(), EnterAlternateScreen))
             .and_then(|()| Terminal::new(CrosstermBackend::new(std::io::stdout())));
         match taken {
-            Ok(terminal) => Ok(Self(terminal)),
+            Ok(terminal) => Ok(Self(ManuallyDrop::new(terminal))),
             Err(why) => {
                 give_back();
                 Err(why).context("can't draw on this terminal")
@@ -94,7 +95,8 @@ fn give_back() {
 pub struct Keys {
     over: Arc<AtomicBool>,
     events: mpsc::UnboundedReceiver<std::io::Result<Event>>,
-    _thread: Thread,
+    /// It ends with the process: without its terminal it would never notice that it is over.
+    _thread: ManuallyDrop<Thread>,
 }
 
 impl Keys {
@@ -118,7 +120,7 @@ impl Keys {
         Ok(Self {
             over,
             events,
-            _thread: thread,
+            _thread: ManuallyDrop::new(thread),
         })
     }
 

@@ -2,7 +2,6 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
 use super::palette::Palette;
 use super::{line, put};
@@ -11,26 +10,35 @@ use crate::command::top::state::{Mode, State};
 use crate::command::top::text::{clean, wrap};
 use crate::show;
 
+/// A line, and how it is meant; nothing for what is said beside.
+pub type Said = (String, Option<Tone>);
+
 /// The lines. What is wrong stays in sight until it is over.
-pub fn lines(state: &State, width: u16) -> Vec<String> {
-    let wrapped = |text: &str| wrap(text, usize::from(width));
+pub fn lines(state: &State, width: u16) -> Vec<Said> {
     let mut lines = Vec::new();
+    let mut say = |text: &str, tone: Option<Tone>| {
+        let wrapped = wrap(text, usize::from(width)).into_iter();
+        lines.extend(wrapped.map(|line| (line, tone)));
+    };
     if let Some(why) = &state.trouble {
         let again = match state.frozen {
             true => "frozen".to_owned(),
             false => format!("trying again every {}", show::span(state.every)),
         };
-        lines.extend(wrapped(&format!("error: {} ({again})", clean(why))));
+        let told = format!("error: {} ({again})", clean(why));
+        say(&told, Some(Tone::Bad));
     }
-    match &state.mode {
-        Mode::Ask(action) => lines.extend(wrapped(&clean(&format!("{} y/n", action.question())))),
-        Mode::Filter => lines.push(format!("/{}_", clean(&state.filter))),
-        Mode::Page(_) => lines.push("Esc goes back  arrows scroll".to_owned()),
-        Mode::Help => lines.push("any key goes back".to_owned()),
-        Mode::Browse => match &state.note {
-            Some(note) => lines.extend(wrapped(&clean(note))),
-            None => lines.push(hint(state)),
-        },
+    match (&state.mode, &state.note) {
+        (Mode::Ask(action), _) => {
+            let question = format!("{} y/n", action.question());
+            say(&clean(&question), Some(Tone::Warn));
+        }
+        (Mode::Filter, _) => say(&format!("/{}_", clean(&state.filter)), Some(Tone::Plain)),
+        (Mode::Page(_), _) => say("Esc goes back  arrows scroll", None),
+        (Mode::Help, _) => say("any key goes back", None),
+        (Mode::Browse, Some(note)) => say(&clean(note), Some(Tone::Plain)),
+        // One line: what doesn't fit is in the help.
+        (Mode::Browse, None) => lines.push((hint(state), None)),
     }
     lines
 }
@@ -48,16 +56,11 @@ fn hint(state: &State) -> String {
     format!("{keys}Enter details  {filter}  ? help  q quit")
 }
 
-pub fn draw(buffer: &mut Buffer, area: Rect, lines: &[String], state: &State, palette: Palette) {
+pub fn draw(buffer: &mut Buffer, area: Rect, lines: &[Said], palette: Palette) {
     // Where there isn't room for all, the last one is what a key answers.
     let skip = lines.len().saturating_sub(usize::from(area.height));
-    for (n, text) in lines.iter().skip(skip).enumerate() {
-        let style = match (&state.mode, &state.trouble) {
-            (Mode::Ask(_), _) => palette.tone(Tone::Warn),
-            (_, Some(_)) => palette.tone(Tone::Bad),
-            (Mode::Browse, None) if state.note.is_none() => palette.aside(),
-            _ => Style::new(),
-        };
+    for (n, (text, tone)) in lines.iter().skip(skip).enumerate() {
+        let style = tone.map_or_else(|| palette.aside(), |tone| palette.tone(tone));
         if let Some(place) = line(area, n) {
             put(buffer, place, 0, text, style);
         }

@@ -13,6 +13,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use self::palette::Palette;
+#[cfg(test)]
 pub use self::sheet::HELP;
 use super::state::{Mode, State};
 use super::text::fit;
@@ -46,7 +47,7 @@ fn screen(buffer: &mut Buffer, area: Rect, state: &mut State) {
         Mode::Help => sheet::help(buffer, rest, palette),
         _ => table::table(buffer, rest, state, palette),
     }
-    bottom::draw(buffer, bottom, &words, state, palette);
+    bottom::draw(buffer, bottom, &words, palette);
 }
 
 fn cut_top(rest: &mut Rect) -> Rect {
