@@ -8,7 +8,8 @@ use rowlock::job::parse_duration;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Keys: q quit, Tab or 1 to 6 panels, arrows or j and k move, Enter details, / filter, p pause or
-resume a queue, r retry and c cancel a job (both ask first), space freeze, + and - how often, ? help.
+resume a queue, r retry and c cancel a job (all three ask first), space freeze, + and - how
+often, ? help.
 For programs there are `stats --json` and the /metrics of `work --listen`.
 
 Examples:

@@ -29,6 +29,10 @@ pub fn press(state: &mut State, key: KeyEvent) -> Option<Intent> {
     }
     #[cfg(feature = "test-hooks")]
     if key.code == KeyCode::F(12) {
+        #[expect(
+            clippy::panic,
+            reason = "a test sees whether the terminal is given back"
+        )]
         std::panic::panic_any("F12 is for a test");
     }
     match std::mem::replace(&mut state.mode, Mode::Browse) {

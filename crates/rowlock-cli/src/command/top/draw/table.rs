@@ -9,9 +9,10 @@ use crate::command::top::panel::{Column, Row};
 use crate::command::top::state::State;
 use crate::command::top::text::{fit, width};
 
-/// No cell is wider, and none is cut below this while a column could be left out instead.
+/// No cell is wider.
 const WIDEST: usize = 400;
-const LEAST: usize = 12;
+/// No text is cut below this: a column is left out instead.
+const LEAST: usize = 10;
 const GAP: usize = 2;
 
 pub fn table(buffer: &mut Buffer, area: Rect, state: &mut State, palette: Palette) {
@@ -58,34 +59,37 @@ pub fn table(buffer: &mut Buffer, area: Rect, state: &mut State, palette: Palett
     }
 }
 
-/// Which columns are shown, and how wide.
+/// Which columns are shown, and how wide. Numbers are never cut; texts share what is left.
 fn columns(all: &[Column], rows: &[Row], room: usize) -> Vec<(usize, usize)> {
-    let widest = |(n, column): (usize, &Column)| {
+    let whole = |n: usize| {
         let cells = rows.iter().filter_map(|row| row.cells.get(n));
         let widest = cells.map(|cell| width(cell)).max().unwrap_or(0);
-        (n, widest.max(width(column.name)).min(WIDEST))
+        widest.max(width(all[n].name)).min(WIDEST)
     };
-    let mut shown: Vec<(usize, usize)> = all.iter().enumerate().map(widest).collect();
-    loop {
+    let whole: Vec<usize> = (0..all.len()).map(whole).collect();
+    let least = |n: usize| match all[n].right {
+        true => whole[n],
+        false => whole[n].min(LEAST),
+    };
+    let mut shown: Vec<(usize, usize)> = (0..all.len()).map(|n| (n, least(n))).collect();
+    let used = |shown: &[(usize, usize)]| -> usize {
         let gaps = GAP * shown.len().saturating_sub(1);
-        let used: usize = shown.iter().map(|(_, wide)| wide).sum::<usize>() + gaps;
-        let Some(over) = used.checked_sub(room).filter(|over| *over > 0) else {
-            return shown;
-        };
-        let texts = shown.iter_mut().filter(|(n, _)| !all[*n].right);
-        let fattest = texts.max_by_key(|(_, wide)| *wide);
-        if let Some((_, wide)) = fattest.filter(|(_, wide)| *wide > LEAST) {
-            // Not more than is needed, and not below the next one: they are cut in turn.
-            *wide = wide.saturating_sub(over.min((*wide / 4).max(1))).max(LEAST);
-            continue;
-        }
-        let last = shown.iter().enumerate().rev();
-        let last = last.max_by_key(|(_, (n, _))| all[*n].rank);
-        match last.map(|(at, _)| at) {
-            Some(at) if shown.len() > 1 => drop(shown.remove(at)),
-            _ => return shown,
-        }
+        shown.iter().map(|(_, wide)| wide).sum::<usize>() + gaps
+    };
+    while used(&shown) > room && shown.len() > 1 {
+        let ranked = shown.iter().enumerate();
+        let last = ranked.max_by_key(|(_, (n, _))| all[*n].rank);
+        let Some((at, _)) = last else { break };
+        shown.remove(at);
     }
+    for _ in used(&shown)..room {
+        let cut = shown.iter_mut().filter(|(n, wide)| *wide < whole[*n]);
+        let Some((_, wide)) = cut.min_by_key(|(_, wide)| *wide) else {
+            break;
+        };
+        *wide += 1;
+    }
+    shown
 }
 
 fn cells(columns: &[(usize, usize)], all: &[Column], texts: &[&str]) -> String {
@@ -101,4 +105,37 @@ fn cells(columns: &[(usize, usize)], all: &[Column], texts: &[&str]) -> String {
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::top::panel::{Key, Tone};
+
+    #[test]
+    fn numbers_are_whole_texts_share_the_room_and_the_least_important_goes() {
+        let column = |name, right, rank| Column { name, right, rank };
+        let all = [
+            column("NAME", false, 0),
+            column("N", true, 1),
+            column("M", true, 3),
+            column("WHY", false, 2),
+        ];
+        let cells = [
+            "a".repeat(30),
+            "1,234,567".to_owned(),
+            "9".to_owned(),
+            "b".repeat(20),
+        ];
+        let rows = [Row {
+            key: Key::Named(String::new()),
+            cells: cells.to_vec(),
+            tone: Tone::Plain,
+        }];
+        assert_eq!(columns(&all, &rows, 80), [(0, 30), (1, 9), (2, 1), (3, 20)]);
+        assert_eq!(columns(&all, &rows, 50), [(0, 17), (1, 9), (2, 1), (3, 17)]);
+        assert_eq!(columns(&all, &rows, 34), [(0, 11), (1, 9), (3, 10)]);
+        assert_eq!(columns(&all, &rows, 25), [(0, 14), (1, 9)]);
+        assert_eq!(columns(&all, &rows, 4), [(0, 10)]);
+    }
 }
