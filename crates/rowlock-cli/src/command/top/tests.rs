@@ -113,7 +113,7 @@ async fn every_panel_shows_what_the_store_has() {
     let (_store, mut state) = state().await;
     for (key, words) in [
         ('1', ["QUEUE", "held", "paused: \\u{1", "money"]),
-        ('2', ["WORKER", "host:1", "30 s", "1 mail\\u{1b}[31m"]),
+        ('2', ["WORKER", "host:1", "30s", "1 mail\\u{1b}[31m"]),
         ('3', ["ID", "mail\\u{1b}[31m", "0 of 5", "host:1"]),
         ('4', ["NAME", "make", "nightly", "next in"]),
         ('5', ["ROUTE", "UNSENT", "DRAIN", "every job goes directly"]),

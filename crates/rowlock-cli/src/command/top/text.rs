@@ -1,5 +1,7 @@
 //! Text for a screen: harmless, as wide as there is room, and payloads over several lines.
 
+use std::time::Duration;
+
 use ratatui::text::Span;
 
 use crate::show;
@@ -20,6 +22,11 @@ pub fn clean(text: &str) -> String {
         }
     }
     out
+}
+
+/// A duration for a column: `3ms`, `1.5s`, `10m32s`.
+pub fn short(time: Duration) -> String {
+    show::span(time).replace(' ', "")
 }
 
 /// How many columns it takes up.

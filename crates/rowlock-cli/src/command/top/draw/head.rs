@@ -65,11 +65,11 @@ pub fn totals(buffer: &mut Buffer, line: Rect, state: &State, palette: Palette) 
         parts.push(format!("done {}/s", rate::shown(rate.completed)));
         parts.push(format!("failed {}/s", rate::shown(rate.failed)));
     }
+    if let Some(counts) = longest.filter(|counts| counts.oldest_pending_seconds.is_some()) {
+        parts.push(format!("oldest {}", oldest(counts).replace(' ', "")));
+    }
     let kept = [sum(|counts| counts.completed), sum(|counts| counts.failed)];
     parts.push(format!("kept {} done, {} failed", kept[0], kept[1]));
-    if let Some(counts) = longest.filter(|counts| counts.oldest_pending_seconds.is_some()) {
-        parts.push(format!("oldest {}", oldest(counts)));
-    }
     put(buffer, line, 0, &parts.join("  "), palette.aside());
 }
 

@@ -7,7 +7,7 @@ use super::{Column, Grid, Key, Row, Tone, WAITING, number, text};
 use crate::command::job_show::times;
 use crate::command::top::look::Seen;
 use crate::command::top::state::{Page, View};
-use crate::command::top::text::{clean, spread};
+use crate::command::top::text::{clean, short, spread};
 use crate::show;
 
 /// What is shown of a message in a row, and of a payload on a page.
@@ -65,7 +65,7 @@ fn first(job: &Record) -> Vec<String> {
 }
 
 fn ago(then: Option<Timestamp>, now: Timestamp) -> String {
-    let ago = then.map(|then| show::span(show::between(then, now)));
+    let ago = then.map(|then| short(show::between(then, now)));
     ago.unwrap_or_else(|| "-".to_owned())
 }
 

@@ -6,7 +6,7 @@ use super::{Column, Grid, Key, Row, Tone, WAITING, number, text};
 use crate::command::reconcile::{cadence, state};
 use crate::command::top::look::Seen;
 use crate::command::top::state::Page;
-use crate::command::top::text::clean;
+use crate::command::top::text::{clean, short};
 use crate::show;
 
 const COLUMNS: [Column; 9] = [
@@ -50,7 +50,7 @@ fn pair(row: &PairRow) -> Row {
             clean(pair.kind.as_str()),
             clean(&cadence(pair)),
             match row.last_success {
-                Some(_) => show::span(row.age),
+                Some(_) => short(row.age),
                 None => "never".to_owned(),
             },
             show::count(row.lost_enqueues),
@@ -65,7 +65,7 @@ fn cron(seen: &Seen, row: &CronRow) -> Row {
     let cron = &row.cron;
     let none = || "-".to_owned();
     let last = row.last.map(|(tick, _)| show::between(tick, seen.now));
-    let next = show::span(show::between(seen.now, row.next_at));
+    let next = short(show::between(seen.now, row.next_at));
     Row {
         key: Key::Named(format!("cron {}", cron.name)),
         tone: match row.paused {
@@ -77,7 +77,7 @@ fn cron(seen: &Seen, row: &CronRow) -> Row {
             "cron".to_owned(),
             clean(cron.kind.as_str()),
             clean(&cron.cron),
-            last.map_or_else(|| "never".to_owned(), show::span),
+            last.map_or_else(|| "never".to_owned(), short),
             none(),
             none(),
             none(),

@@ -40,7 +40,7 @@ pub fn grid(seen: &Seen) -> Grid {
                 show::count(counts.processing),
                 per_second(rate.map(|rate| rate.completed)),
                 per_second(rate.map(|rate| rate.failed)),
-                oldest(counts),
+                oldest(counts).replace(' ', ""),
                 state(seen, row),
             ],
             tone: match switch(seen, row) {

@@ -8,7 +8,7 @@ use rowlock::engine::RouteRow;
 use super::{Column, Grid, Key, Row, Tone, WAITING, number, text};
 use crate::command::top::look::Seen;
 use crate::command::top::state::Page;
-use crate::command::top::text::clean;
+use crate::command::top::text::{clean, short};
 use crate::show;
 
 const COLUMNS: [Column; 7] = [
@@ -58,7 +58,7 @@ fn unsent(row: &RouteRow) -> String {
 fn lag(row: &RouteRow) -> String {
     match row.unsent {
         0 => "-".to_owned(),
-        _ => show::span(Duration::from_millis(row.lag_ms)),
+        _ => short(Duration::from_millis(row.lag_ms)),
     }
 }
 
@@ -66,7 +66,7 @@ fn drain(seen: &Seen, row: &RouteRow) -> String {
     match (row.seen_at, row.drained) {
         (None, _) => "never".to_owned(),
         (Some(_), true) => "runs".to_owned(),
-        (Some(at), false) => format!("gone {}", show::span(show::between(at, seen.now))),
+        (Some(at), false) => format!("gone {}", short(show::between(at, seen.now))),
     }
 }
 

@@ -9,7 +9,7 @@ use rowlock::engine::WorkerRow;
 use super::{Column, Grid, Key, Row, Tone, WAITING, number, text};
 use crate::command::top::look::Seen;
 use crate::command::top::state::Page;
-use crate::command::top::text::clean;
+use crate::command::top::text::{clean, short};
 use crate::show;
 
 const COLUMNS: [Column; 6] = [
@@ -34,11 +34,11 @@ pub fn grid(seen: &Seen) -> Grid {
             key: Key::Named(row.id.as_str().to_owned()),
             cells: vec![
                 clean(row.id.as_str()),
-                show::span(silent),
-                show::span(row.lease),
+                short(silent),
+                short(row.lease),
                 show::count(row.holds),
                 kinds(seen, row),
-                show::span(show::between(row.joined_at, seen.now)),
+                short(show::between(row.joined_at, seen.now)),
             ],
             tone: match silent {
                 long if long > row.lease => Tone::Bad,
