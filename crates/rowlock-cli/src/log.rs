@@ -17,6 +17,8 @@ pub fn start(form: Log, verb: &Verb) {
         Verb::Drain(Drain::Run(run)) => level(run.volume),
         // Silent workers are what it is about.
         Verb::Demo(_) => LevelFilter::ERROR,
+        // A line in the middle of the screen helps nobody; what is wrong is shown at its bottom.
+        Verb::Top(_) if std::io::stderr().is_terminal() => LevelFilter::OFF,
         // It measures a worker as it is started, logs and all.
         Verb::Bench(_) => LevelFilter::INFO,
         _ => LevelFilter::WARN,

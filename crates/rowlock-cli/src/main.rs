@@ -1,7 +1,8 @@
 //! The `rowlock` binary: what an operator types.
 //!
 //! [`cli`] says what can be typed, `command/` has one file per verb, [`open`] finds the
-//! configuration and the store, [`http`] answers whoever watches a worker, [`out`] and [`show`] are all that writes to the screen, and
+//! configuration and the store, [`http`] answers whoever watches a worker, [`out`] and [`show`] are all that writes to the screen beside
+//! `command/top`, which draws on it, and
 //! [`exit`] turns every error into an exit code.
 
 mod cli;

@@ -45,6 +45,7 @@ fn the_manual_has_a_page_for_every_verb() {
         "rowlock-work",
         "rowlock-job-show",
         "rowlock-doctor",
+        "rowlock-top",
         "rowlock-switch-set",
         "rowlock-reconcile-drill",
         "rowlock-drain-run",

@@ -12,6 +12,7 @@ mod proxy;
 mod redis;
 mod session;
 mod sidekiq;
+mod terminal;
 mod warden;
 
 pub use self::deadline::until;
@@ -22,6 +23,7 @@ pub use self::proxy::Proxy;
 pub use self::redis::Redis;
 pub use self::session::{Answer, Rows, Session};
 pub use self::sidekiq::{Sidekiq, SidekiqRun};
+pub use self::terminal::Terminal;
 pub use ::postgres as postgres_client;
 pub use tempfile::TempDir;
 

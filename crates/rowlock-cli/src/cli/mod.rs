@@ -7,6 +7,7 @@ mod migrate;
 mod proof;
 mod reconcile;
 mod switch;
+mod top;
 
 pub use cron::Cron;
 pub use drain::{Drain, DrainRun};
@@ -17,6 +18,7 @@ pub use proof::{
 };
 pub use reconcile::{Lift, Reconcile};
 pub use switch::{Switch, SwitchSet, SwitchTarget};
+pub use top::Top;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -142,6 +144,8 @@ pub enum Verb {
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,
+    /// Watch queues, workers, jobs, pairs, routes and health on the terminal, and step in
+    Top(Top),
     /// Look for what is wrong or about to go wrong, and name the command that mends it
     #[command(after_help = "\
 Exit code 0 when all is well, 6 with a warning or an error. Every code has a page in docs/findings.

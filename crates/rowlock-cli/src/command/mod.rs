@@ -23,6 +23,7 @@ mod queue;
 mod reconcile;
 mod stats;
 mod switch;
+mod top;
 mod verify;
 mod work;
 
@@ -66,6 +67,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Guard(how) => guard::run(&setup, &how, json).await,
         Verb::Budget(what) => budget::run(&setup, what, json).await,
         Verb::Stats => stats::run(&setup, json).await,
+        Verb::Top(how) => top::run(&setup, &how, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,
         Verb::Bench(what) => bench::run(&what, &global, json).await,

@@ -19,3 +19,4 @@ mod pairs;
 mod place;
 mod roles;
 mod store;
+mod top;

@@ -10,7 +10,7 @@ use crate::store::Store;
 const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
 
 /// A store with roles of its own; roles belong to the whole server.
-struct Roles {
+pub struct Roles {
     prefix: String,
     store: Option<Store>,
 }
@@ -22,7 +22,7 @@ impl Roles {
         format!("rl_{}_{number}", std::process::id())
     }
 
-    fn new() -> Self {
+    pub fn new() -> Self {
         let roles = Self {
             prefix: Self::prefix(),
             store: Some(Store::new(ECHO)),
@@ -38,7 +38,7 @@ impl Roles {
         roles
     }
 
-    fn of(&self, task: &str) -> String {
+    pub fn of(&self, task: &str) -> String {
         format!("{}_{task}", self.prefix)
     }
 
@@ -52,7 +52,7 @@ impl Roles {
         args
     }
 
-    fn store(&self) -> &Store {
+    pub fn store(&self) -> &Store {
         self.store.as_ref().unwrap()
     }
 

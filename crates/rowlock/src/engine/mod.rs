@@ -36,7 +36,7 @@ use async_trait::async_trait;
 
 use crate::claim::Expired;
 use crate::error::Result;
-use crate::job::{JobId, Kind, Name, NewJob, Record};
+use crate::job::{JobId, JobState, Kind, Name, NewJob, Record};
 use crate::stage::Enqueued;
 
 /// What differs between engines. A case asserts the difference instead of skipping it.
@@ -137,6 +137,9 @@ pub trait Engine: Dispatch {
     }
 }
 
+/// How far back [`Operate::ended`] looks.
+pub const ENDED: usize = 50_000;
+
 /// What operators read and change.
 #[async_trait]
 pub trait Operate: Send + Sync + 'static {
@@ -145,6 +148,13 @@ pub trait Operate: Send + Sync + 'static {
 
     /// Jobs by filter, by rising id.
     async fn jobs(&self, filter: Filter) -> Result<Vec<Record>>;
+
+    /// Jobs in somebody's hands, the one that began first on top.
+    async fn running(&self, limit: usize) -> Result<Vec<Record>>;
+
+    /// Jobs that ended in this state, by falling id, among the last [`ENDED`] that are kept. It is for
+    /// a screen that looks every other second; `jobs` finds every one.
+    async fn ended(&self, state: JobState, limit: usize) -> Result<Vec<Record>>;
 
     /// Counts, in all and by queue.
     async fn stats(&self) -> Result<Stats>;

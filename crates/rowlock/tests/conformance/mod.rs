@@ -135,6 +135,7 @@ cases! {
         pruning_takes_only_what_is_over_and_counts_exactly,
         stats_count_every_state_and_its_views,
         filters_find_what_they_name,
+        what_runs_is_listed_by_its_start_and_what_ended_by_falling_number,
         kinds_are_applied_and_drift_is_named,
         a_checkup_names_what_was_left_lying_about;
     cron:

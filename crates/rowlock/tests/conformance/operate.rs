@@ -347,6 +347,39 @@ pub async fn filters_find_what_they_name(world: World) {
     );
 }
 
+pub async fn what_runs_is_listed_by_its_start_and_what_ended_by_falling_number(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let operate = site.rowlock.operate();
+    let ids = site.stage_many("mail", 6).await;
+    let mut claimed = Vec::new();
+    for _ in &ids {
+        claimed.push(site.claim_one(&worker, &["mail"]).await);
+        world.advance(Duration::from_secs(1));
+    }
+    let verdicts = [
+        Outcome::Done,
+        Outcome::Fail("x".to_owned()),
+        Outcome::Fail("y".to_owned()),
+    ];
+    for (job, verdict) in claimed.iter().zip(verdicts) {
+        site.finish(job, verdict).await;
+    }
+    let ids_of = |jobs: Vec<rowlock::Record>| jobs.iter().map(|job| job.id.0).collect::<Vec<_>>();
+    let claimed: Vec<i64> = claimed.iter().map(|job| job.id.0).collect();
+    let running = operate.running(10).await.unwrap();
+    assert!(running.iter().all(|job| job.locked_by.is_some()));
+    assert_eq!(ids_of(running), claimed[3..]);
+    assert_eq!(ids_of(operate.running(2).await.unwrap()), claimed[3..5]);
+    let failed = operate.ended(JobState::Failed, 10).await.unwrap();
+    assert_eq!(failed[0].errors.len(), 1);
+    assert_eq!(ids_of(failed), [claimed[2], claimed[1]]);
+    let last = operate.ended(JobState::Failed, 1).await.unwrap();
+    assert_eq!(ids_of(last), [claimed[2]]);
+    let done = operate.ended(JobState::Completed, 10).await.unwrap();
+    assert_eq!(ids_of(done), [claimed[0]]);
+}
+
 pub async fn kinds_are_applied_and_drift_is_named(world: World) {
     let site = world.open();
     let mut kind = Kind::new("mail").unwrap();

@@ -96,7 +96,7 @@ const CODES: [(&str, Of, &str); 29] = [
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Level {
+pub enum Level {
     Ok,
     /// Worth knowing; nothing has to be done.
     Info,
@@ -105,11 +105,11 @@ enum Level {
 }
 
 #[derive(Debug, Serialize)]
-struct Finding {
-    code: &'static str,
-    level: Level,
-    what: String,
-    remedy: Option<String>,
+pub struct Finding {
+    pub code: &'static str,
+    pub level: Level,
+    pub what: String,
+    pub remedy: Option<String>,
 }
 
 fn finding(code: &'static str, level: Level, what: impl Into<String>, remedy: String) -> Finding {
@@ -122,6 +122,22 @@ fn finding(code: &'static str, level: Level, what: impl Into<String>, remedy: St
 }
 
 pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
+    let found = findings(setup).await?;
+    for each in &found {
+        match json {
+            true => out::json(each)?,
+            false => out::lines(&lines(each))?,
+        }
+    }
+    let harmless = |each: &Finding| matches!(each.level, Level::Ok | Level::Info);
+    Ok(match found.iter().all(harmless) {
+        true => exit::OK,
+        false => exit::FINDINGS,
+    })
+}
+
+/// Everything that was looked at, by code.
+pub async fn findings(setup: &Setup) -> Result<Vec<Finding>> {
     let other = match &setup.store {
         Store::Sqlite(address) => file::schema(setup, address)?,
         Store::Postgres(address) => server::schema(setup, address).await?,
@@ -135,17 +151,7 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
         }
     };
     found.sort_by_key(|each| each.code);
-    for each in &found {
-        match json {
-            true => out::json(each)?,
-            false => out::lines(&lines(each))?,
-        }
-    }
-    let harmless = |each: &Finding| matches!(each.level, Level::Ok | Level::Info);
-    Ok(match found.iter().all(harmless) {
-        true => exit::OK,
-        false => exit::FINDINGS,
-    })
+    Ok(found)
 }
 
 /// What was looked at and is well.

@@ -81,7 +81,7 @@ impl<'a> Shown<'a> {
 }
 
 /// `1m`, or a calendar's pattern and its zone.
-fn cadence(pair: &Pair) -> String {
+pub fn cadence(pair: &Pair) -> String {
     match &pair.cadence {
         Cadence::Every(time) => show::span(*time).replace(' ', ""),
         Cadence::Cron { cron, tz } => format!("{cron} {tz}"),
@@ -139,7 +139,8 @@ fn table(rows: &[PairRow]) -> Table {
     table
 }
 
-fn state(row: &PairRow) -> String {
+/// `ok`, or what isn't.
+pub fn state(row: &PairRow) -> String {
     let mut parts = Vec::new();
     if let Some(switch) = &row.switch {
         let reason = switch.reason.as_deref().unwrap_or("no reason given");

@@ -6,6 +6,8 @@ mod keys;
 mod list;
 mod run;
 
+pub use list::{cadence, state};
+
 use std::sync::Arc;
 
 use anyhow::Result;

@@ -11,7 +11,7 @@ use crate::engine::{
     Operate, QueueRow, Stats, Wakeups, WorkerRow,
 };
 use crate::error::Result;
-use crate::job::{JobId, Kind, NewJob, Record, Token};
+use crate::job::{JobId, JobState, Kind, NewJob, Record, Token};
 use crate::settle::{Settled, Settlement};
 use crate::stage::Enqueued;
 
@@ -140,6 +140,14 @@ impl Operate for Postgres {
 
     async fn jobs(&self, filter: Filter) -> Result<Vec<Record>> {
         self.jobs_by(&filter).await
+    }
+
+    async fn running(&self, limit: usize) -> Result<Vec<Record>> {
+        self.running_jobs(limit).await
+    }
+
+    async fn ended(&self, state: JobState, limit: usize) -> Result<Vec<Record>> {
+        self.ended_jobs(state, limit).await
     }
 
     async fn stats(&self) -> Result<Stats> {

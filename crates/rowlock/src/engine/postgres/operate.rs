@@ -11,7 +11,7 @@ use super::stage::json as text;
 use super::statements::sql;
 use super::{Postgres, ms};
 use crate::claim::WorkerId;
-use crate::engine::{Applied, Counts, Drift, Filter, QueueRow, Stats, WorkerRow};
+use crate::engine::{Applied, Counts, Drift, ENDED, Filter, QueueRow, Stats, WorkerRow};
 use crate::error::{Error, Result};
 use crate::job::{JobId, JobState, Kind, Name, Record};
 
@@ -26,7 +26,7 @@ impl Postgres {
         let (queue, kind, tag) = (text(&filter.queue), text(&filter.kind), text(&filter.tag));
         let state = filter.state.map(JobState::as_str);
         let after = filter.after.map_or(0, |id| id.0);
-        let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+        let limit = most(filter.limit);
         let values: [(&(dyn ToSql + Sync), Type); 9] = [
             (&state, Type::TEXT),
             (&queue, Type::TEXT),
@@ -39,6 +39,23 @@ impl Postgres {
             (&limit, Type::INT8),
         ];
         let rows = self.query(sql!("jobs"), &values).await?;
+        rows.iter().map(row::record).collect()
+    }
+
+    pub(super) async fn running_jobs(&self, limit: usize) -> Result<Vec<Record>> {
+        let values = [(&most(limit) as _, Type::INT8)];
+        let rows = self.query(sql!("running"), &values).await?;
+        rows.iter().map(row::record).collect()
+    }
+
+    pub(super) async fn ended_jobs(&self, state: JobState, limit: usize) -> Result<Vec<Record>> {
+        let (state, back, limit) = (state.as_str(), most(ENDED), most(limit));
+        let values: [(&(dyn ToSql + Sync), Type); 3] = [
+            (&state, Type::TEXT),
+            (&back, Type::INT8),
+            (&limit, Type::INT8),
+        ];
+        let rows = self.query(sql!("ended"), &values).await?;
         rows.iter().map(row::record).collect()
     }
 
@@ -170,4 +187,8 @@ impl Postgres {
         };
         rows.iter().map(read).collect()
     }
+}
+
+fn most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }

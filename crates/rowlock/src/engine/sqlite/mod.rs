@@ -65,7 +65,7 @@ use super::{QueueRow, Stats, Wakeups, WorkerRow};
 use crate::claim::{Claim, Claimed, Expired, Heartbeat, Observer, WorkerId};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::job::{JobId, Kind, NewJob, Record, Token};
+use crate::job::{JobId, JobState, Kind, NewJob, Record, Token};
 use crate::settle::{Settled, Settlement};
 use crate::stage::Enqueued;
 
@@ -424,6 +424,14 @@ impl Operate for Sqlite {
 
     async fn jobs(&self, filter: Filter) -> Result<Vec<Record>> {
         self.read(move |on| operate::jobs(on, &filter)).await
+    }
+
+    async fn running(&self, limit: usize) -> Result<Vec<Record>> {
+        self.read(move |on| operate::running(on, limit)).await
+    }
+
+    async fn ended(&self, state: JobState, limit: usize) -> Result<Vec<Record>> {
+        self.read(move |on| operate::ended(on, state, limit)).await
     }
 
     async fn stats(&self) -> Result<Stats> {

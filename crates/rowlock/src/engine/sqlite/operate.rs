@@ -11,7 +11,7 @@ use super::stage::json;
 use super::statements::sql;
 use super::{pairs, row};
 use crate::claim::WorkerId;
-use crate::engine::{Applied, Counts, Drift, Filter, QueueRow, Stats, WorkerRow};
+use crate::engine::{Applied, Counts, Drift, ENDED, Filter, QueueRow, Stats, WorkerRow};
 use crate::error::Result;
 use crate::job::{JobId, JobState, Kind, Name, Record};
 
@@ -36,13 +36,36 @@ pub(super) fn jobs(connection: &Connection, filter: &Filter) -> Result<Vec<Recor
                 filter.since.map(Timestamp::as_millisecond),
                 filter.until.map(Timestamp::as_millisecond),
                 filter.after.map_or(0, |id| id.0),
-                i64::try_from(filter.limit).unwrap_or(i64::MAX),
+                most(filter.limit),
             ],
             row::record,
         )
         .map_err(|why| map(why, "jobs"))?;
     rows.collect::<rusqlite::Result<_>>()
         .map_err(|why| map(why, "jobs"))
+}
+
+pub(super) fn running(connection: &Connection, limit: usize) -> Result<Vec<Record>> {
+    let mut read = sql!("running").on(connection)?;
+    let rows = read
+        .query_map([most(limit)], row::record)
+        .map_err(|why| map(why, "running"))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "running"))
+}
+
+pub(super) fn ended(connection: &Connection, state: JobState, limit: usize) -> Result<Vec<Record>> {
+    let mut read = sql!("ended").on(connection)?;
+    let values = params![state.as_str(), most(ENDED), most(limit)];
+    let rows = read
+        .query_map(values, row::record)
+        .map_err(|why| map(why, "ended"))?;
+    rows.collect::<rusqlite::Result<_>>()
+        .map_err(|why| map(why, "ended"))
+}
+
+fn most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 pub(super) fn stats(connection: &Connection, now: Timestamp) -> Result<Stats> {
