@@ -280,6 +280,8 @@ fn the_units_can_be_read_and_start_what_there_is() {
         }
         let names: Vec<&str> = sections.keys().map(String::as_str).collect();
         assert_eq!(names, ["Install", "Service", "Unit"], "{file}");
+        // It goes on trying, however long the database is away.
+        assert_eq!(sections["Unit"]["StartLimitIntervalSec"], "0", "{file}");
         let service = &sections["Service"];
         assert_eq!(service["User"], "rowlock", "{file}");
         let (program, args) = service["ExecStart"].split_once(' ').unwrap();

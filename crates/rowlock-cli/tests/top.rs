@@ -275,6 +275,10 @@ fn the_terminal_is_given_back_after_a_panic_and_its_message_stays() {
     terminal.wait("PENDING");
     terminal.press("F12");
     terminal.wait("F12 is for a test");
+    // What is typed before it has ended is for nobody.
+    terminal.wait_for("the shell", |screen| {
+        screen.trim_end().ends_with("\nready>")
+    });
     is_given_back(&terminal, "101");
 }
 

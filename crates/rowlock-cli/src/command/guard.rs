@@ -1,9 +1,9 @@
 //! `rowlock guard`: what pins the server's horizon, and what was done about it.
 
 use anyhow::Result;
-use rowlock::Rowlock;
 use rowlock::guard::{Did, Guard, Policy, Seen, Spared};
 use rowlock::run::Signals;
+use rowlock::{Error, Rowlock};
 use serde_json::{Value, json};
 
 use super::budget::only_postgres;
@@ -27,7 +27,7 @@ pub async fn run(setup: &Setup, how: &cli::Guard, json: bool) -> Result<u8> {
         let seen = match guard.look().await {
             Ok(seen) => seen,
             // It watches a server that may be away for a while.
-            Err(why) if quiet && why.is_transient() => {
+            Err(why @ (Error::Unavailable(_) | Error::Unreachable(_))) if quiet => {
                 tracing::warn!(%why, "can't see what pins the horizon");
                 Vec::new()
             }

@@ -42,3 +42,13 @@ pub fn is_as_recorded() {
         path.display()
     );
 }
+
+pub fn an_older_form_of_a_function_is_one_thing_with_the_newer() {
+    let session = Own::new().session();
+    let older = "CREATE FUNCTION rowlock.tidy(integer) RETURNS void LANGUAGE sql AS 'SELECT'";
+    session.execute(older).unwrap();
+    let parts = include_str!("../../src/engine/postgres/sql/health_schema.sql");
+    let told = session.query(parts).unwrap();
+    let things: std::collections::BTreeSet<_> = told.iter().map(|row| row[0].clone()).collect();
+    assert_eq!(things.len(), told.len());
+}

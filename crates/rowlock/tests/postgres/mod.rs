@@ -159,7 +159,8 @@ macro_rules! with_servers {
 
 with_servers! {
     golden:
-        is_as_recorded;
+        is_as_recorded,
+        an_older_form_of_a_function_is_one_thing_with_the_newer;
     guard:
         everything_that_pins_the_horizon_is_named,
         a_standby_with_feedback_is_named,

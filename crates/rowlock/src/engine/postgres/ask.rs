@@ -8,7 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::Postgres;
 use super::connect::{Connection, Pool, take};
-use super::error::{is_of_another_isolation, is_worn_out, map};
+use super::error::{is_of_another_isolation, is_stale, is_worn_out, map};
 use super::statements::{Sql, call};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -59,7 +59,14 @@ impl Postgres {
         let asked = Clock::system()
             .timeout(PATIENCE, client.ask_prepared(text, values))
             .await;
-        answered(client, asked, doing)
+        match asked {
+            // Nothing has been run yet. Another connection knows better, and reads it anew.
+            Some(Err(why)) if is_stale(&why) => {
+                drop(Object::take(client));
+                self.rows(&self.pool, text, values, doing, PATIENCE).await
+            }
+            asked => answered(client, asked, doing),
+        }
     }
 
     /// Calls one over the connection that nothing but heartbeats use.

@@ -36,10 +36,7 @@ impl Postgres {
         // Nothing: what the bounds hid, or what was set aside, may be due. A job that was found doesn't wait for
         // that; the next look comes soon.
         if jobs.is_empty() && !summary.swept && lock(&outlook.budget).allows(self.clock.elapsed()) {
-            let room = wanted.limit - jobs.len();
-            let (more, latest) = self.claim_once(wanted, room, true).await?;
-            jobs.extend(more);
-            summary = latest;
+            (jobs, summary) = self.claim_once(wanted, wanted.limit, true).await?;
         }
         // More may have become due than is brought back at once.
         while jobs.len() < wanted.limit && summary.look_aside {

@@ -176,6 +176,12 @@ pub(crate) fn sort(code: &str, text: &str, detail: &str, doing: &str) -> Error {
     }
 }
 
+/// Whether what was prepared isn't there any more, or answers in another form since a migration.
+pub(super) fn is_stale(why: &tokio_postgres::Error) -> bool {
+    let codes = ["26000", "0A000"];
+    why.code().is_some_and(|code| codes.contains(&code.code()))
+}
+
 /// Whether this is an answer that nobody gets who sees what others have committed so far: the
 /// database's default has changed since the connection was made.
 pub(super) fn is_of_another_isolation(why: &tokio_postgres::Error) -> bool {

@@ -60,7 +60,7 @@ const MIGRATIONS: &[Migration] = &[
 
 /// In an order in which each finds what it needs. They are replaced in place, so a call under way goes
 /// on: their answers stay what they are, and so do the arguments of a call. One that takes more is
-/// dropped by its migration, and has a default for what older callers don't say.
+/// dropped by its migration and has a default for what older callers don't say, or stays beside its newer form.
 const FUNCTIONS: &[Sql] = &[
     sql!("now"),
     sql!("is_on"),

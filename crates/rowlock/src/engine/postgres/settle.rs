@@ -110,7 +110,8 @@ impl Postgres {
             .into_iter()
             .zip(&settlements)
             .collect();
-        // In one order, so that two of these don't wait for each other.
+        // In one order, so that two of these don't wait for each other. Who goes by ids alone may meet them
+        // crosswise: then one of both is ended by the server, and tries again.
         spotted.sort_by(|(one, each), (other, next)| order(one, each).cmp(&order(other, next)));
         let (mut done, mut others) = (Done::default(), Columns::default());
         for (spot, each) in spotted {

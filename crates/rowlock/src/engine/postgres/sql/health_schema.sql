@@ -13,6 +13,9 @@ UNION ALL
 SELECT 'sequence ' || c.relname, '' FROM pg_class AS c
 WHERE c.relnamespace = 'rowlock'::regnamespace AND c.relkind = 'S'
 UNION ALL
-SELECT 'function ' || p.proname, md5(p.prosrc || p.prosecdef || coalesce(array_to_string(p.proconfig, ','), ''))
+-- A function that older programs call stays beside its newer form: both are one thing.
+SELECT 'function ' || p.proname, md5(string_agg(
+           p.prosrc || p.prosecdef || coalesce(array_to_string(p.proconfig, ','), ''), '' ORDER BY p.proargtypes::text))
 FROM pg_proc AS p WHERE p.pronamespace = 'rowlock'::regnamespace
+GROUP BY p.proname
 ORDER BY 1

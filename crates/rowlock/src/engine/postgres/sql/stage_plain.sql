@@ -22,7 +22,8 @@ BEGIN
     FROM rowlock.kind WHERE kind = parts[1] AND switch IS NULL AND key_fields = '{}';
     IF k.queue IS NOT NULL
         -- A known lane has a valid name; a payload may still break a rule.
-        AND (parts[2] IS NULL OR octet_length(parts[2]) <= 256 AND strpos(parts[2], '\u0000') = 0)
+        AND (parts[2] IS NULL OR octet_length(parts[2]) <= 256 AND strpos(parts[2], '\u0000') = 0
+             OR rowlock.stage_problem(parts[1], parts[2], NULL, NULL, NULL, NULL, NULL, NULL, NULL) IS NULL)
         AND (parts[4] IS NULL OR parts[4]::bigint BETWEEN -32768 AND 32767)
         AND (parts[5] IS NULL OR parts[5]::bigint BETWEEN 1 AND 1000000) THEN
         its_queue := coalesce(parts[3], k.queue);
