@@ -44,7 +44,8 @@ pub fn is_as_recorded() {
 }
 
 pub fn an_older_form_of_a_function_is_one_thing_with_the_newer() {
-    let session = Own::new().session();
+    let home = Own::new();
+    let session = home.session();
     let older = "CREATE FUNCTION rowlock.tidy(integer) RETURNS void LANGUAGE sql AS 'SELECT'";
     session.execute(older).unwrap();
     let parts = include_str!("../../src/engine/postgres/sql/health_schema.sql");
