@@ -14,8 +14,8 @@ grow. What pins this horizon: sessions, prepared transactions, replication slots
 feedback. PostgreSQL only.
 A session is due when its transaction is older than --max-age, or when more of its class run at once
 than its budget's max: then the youngest are. rowlock's own sessions and maintenance (autovacuum, a
-superuser's VACUUM, CREATE INDEX or pg_dump) are never touched; prepared transactions, slots and
-standbys are only named.
+superuser's VACUUM, CREATE INDEX or pg_dump) are spared, the superuser's not with
+--include-superusers; prepared transactions, slots and standbys are only named.
 observe    it is only told
 cancel     the statement that runs is cancelled; a transaction that is idle goes on
 terminate  the session is ended
