@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow, ensure};
 use rowlock::run::task::Tasks;
 use tokio::sync::Mutex;
 
+use super::PAYLOAD;
 use crate::server::{Server, Session};
 use crate::stopwatch::Stopwatch;
 
@@ -65,4 +66,28 @@ pub(super) async fn ensure_rows(server: &Server, table: &str, rows: usize) -> Re
         "{count} of {rows} rows are there"
     );
     Ok(())
+}
+
+/// A prepared statement that stores one row and takes its payload, each in a transaction of its own.
+pub(super) async fn insert_each(
+    server: &Server,
+    connections: usize,
+    jobs: usize,
+    text: &str,
+    table: &str,
+) -> Result<f64> {
+    let (stored, watch) = at_once(server, connections, "", |n, session| {
+        let (text, share) = (text.to_owned(), share(jobs, connections, n));
+        async move {
+            let insert = session.client.prepare(&text).await?;
+            for _ in 0..share {
+                session.client.execute(&insert, &[&PAYLOAD]).await?;
+            }
+            Ok(share)
+        }
+    })
+    .await?;
+    let rate = watch.rate(stored);
+    ensure_rows(server, table, jobs).await?;
+    Ok(rate)
 }

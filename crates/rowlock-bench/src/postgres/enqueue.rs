@@ -10,13 +10,18 @@ use crate::{Bound, Measurement, Progress};
 struct Runs {
     ours: Vec<f64>,
     limit: Vec<f64>,
+    canonical: Vec<f64>,
 }
 
 impl Runs {
     fn measurement(&self, step: &'static str, jobs: usize) -> Measurement {
-        Measurement::new(step, "jobs/s", jobs)
+        let made = Measurement::new(step, "jobs/s", jobs)
             .ours(&self.ours)
-            .limit(&self.limit)
+            .limit(&self.limit);
+        match self.canonical.is_empty() {
+            true => made,
+            false => made.canonical(&self.canonical),
+        }
     }
 }
 
@@ -36,6 +41,8 @@ pub(super) async fn measure(
             runs.ours
                 .push(ours::enqueue(server, connections, jobs).await?);
             runs.limit
+                .push(raw::enqueue(server, connections, jobs).await?);
+            runs.canonical
                 .push(textbook::enqueue(server, connections, jobs).await?);
         }
         say(&format!("bulk enqueue, round {round} of {}", size.rounds));

@@ -12,7 +12,7 @@ use rowlock::Clock;
 use tokio_postgres::CopyInSink;
 use tokio_postgres::types::ToSql;
 
-use super::connections::{at_once, ensure_rows};
+use super::connections::{at_once, ensure_rows, insert_each};
 use super::place::Spot;
 use super::{BATCH, KIND, PAYLOAD};
 use crate::server::Server;
@@ -33,6 +33,13 @@ pub(super) enum Ending {
 pub(super) async fn fill(server: &Server) -> Result<()> {
     server.each(include_str!("sql/raw.sql")).await?;
     server.each(include_str!("sql/raw_fill.sql")).await
+}
+
+/// One row a transaction, on so many connections.
+pub(super) async fn enqueue(server: &Server, connections: usize, jobs: usize) -> Result<f64> {
+    server.each(include_str!("sql/raw.sql")).await?;
+    let text = server.put(include_str!("sql/raw_enqueue.sql"));
+    insert_each(server, connections, jobs, &text, "raw").await
 }
 
 /// Claims and ends everything that waits.

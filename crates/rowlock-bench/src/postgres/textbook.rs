@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::PAYLOAD;
-use super::connections::{at_once, ensure_rows, share};
+use super::connections::{at_once, insert_each};
 use crate::server::Server;
 use crate::stopwatch::Stopwatch;
 
@@ -21,20 +21,7 @@ pub(super) async fn create(server: &Server) -> Result<()> {
 /// One row a transaction, on so many connections.
 pub(super) async fn enqueue(server: &Server, connections: usize, jobs: usize) -> Result<f64> {
     let text = server.put(include_str!("sql/textbook_enqueue.sql"));
-    let (stored, watch) = at_once(server, connections, "", |n, session| {
-        let (text, share) = (text.clone(), share(jobs, connections, n));
-        async move {
-            let insert = session.client.prepare(&text).await?;
-            for _ in 0..share {
-                session.client.execute(&insert, &[&PAYLOAD]).await?;
-            }
-            Ok(share)
-        }
-    })
-    .await?;
-    let rate = watch.rate(stored);
-    ensure_rows(server, "textbook", jobs).await?;
-    Ok(rate)
+    insert_each(server, connections, jobs, &text, "textbook").await
 }
 
 pub(super) async fn fill(server: &Server, jobs: usize) -> Result<()> {

@@ -157,7 +157,7 @@ fn the_application_may_only_enqueue() {
     assert_eq!(session.value(many), "2");
     let late = "SELECT rowlock.complete(0::smallint, 1, 7, 0)";
     assert_eq!(session.value(late), "f");
-    let one = "SELECT rowlock.stage_plain('{mail,\"{}\",NULL,NULL,NULL,NULL,NULL}')";
+    let one = "SELECT rowlock.stage_plain('mail', '{}', NULL, NULL, NULL, NULL, NULL)";
     assert_eq!(
         session.value(one),
         "16",
@@ -170,6 +170,7 @@ fn the_application_may_only_enqueue() {
         "enqueue_many",
         "stage",
         "stage_plain",
+        "stage_alike",
         "complete",
         "budget_enter",
     ];

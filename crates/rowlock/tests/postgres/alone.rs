@@ -1,7 +1,7 @@
 //! A job that is staged alone goes another way than one among others: it is stored the same.
 
 use rowlock::clock::Clock;
-use rowlock::engine::postgres::Schema;
+use rowlock::engine::postgres::{Address, Schema, migrate_up};
 use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{JobId, Kind, NewJob, Payload, Status};
 
@@ -61,9 +61,16 @@ pub async fn a_job_alone_is_stored_like_one_among_others(small: Small) {
         // The first of its lane goes the long way, the second needn't.
         let first = alone(&site, &job).await.0.unwrap();
         let second = alone(&site, &job).await.0.unwrap();
-        let pair = vec![job.clone(), job.clone()];
-        let pair = site.rowlock.enqueue_many(pair).await.unwrap();
-        for other in [first, pair[0].id.unwrap(), pair[1].id.unwrap()] {
+        let many = async |jobs: Vec<NewJob>| {
+            let answers = site.rowlock.enqueue_many(jobs).await.unwrap();
+            answers.into_iter().map(|one| one.id.unwrap())
+        };
+        // Jobs that are alike go by a third way, the others by the first.
+        let alike = many(vec![job.clone(), job.clone()]).await;
+        let others = many(vec![job.clone(), with("[1]").tag(name("other"))])
+            .await
+            .take(1);
+        for other in alike.chain(others).chain([first]) {
             assert!(same_row(&small, second, other), "{job:?}");
         }
     }
@@ -80,14 +87,25 @@ pub async fn what_speaks_against_a_job_is_seen_when_it_comes_alone(small: Small)
         let setting = mode.map(Setting::new);
         schedule.switch(target, &name(of), setting).await.unwrap();
     };
-    alone(&site, &job("letter")).await;
-    for (target, of) in [(Target::Kind, "letter"), (Target::Queue, "post")] {
+    let elsewhere = job("letter").queue(name("side"));
+    let closed = [
+        (Target::Kind, "letter", job("letter")),
+        (Target::Queue, "post", job("letter")),
+        (Target::Queue, "side", elsewhere),
+    ];
+    for (target, of, job) in closed {
+        let both = async || {
+            let alike = vec![job.clone(), job.clone()];
+            let alike = site.rowlock.enqueue_many(alike).await.unwrap();
+            (alone(&site, &job).await.1, alike[1].status)
+        };
+        both().await;
         set(target, of, Some(Mode::Reject)).await;
-        assert_eq!(alone(&site, &job("letter")).await.1, Status::Rejected);
+        assert_eq!(both().await, (Status::Rejected, Status::Rejected));
         set(target, of, Some(Mode::Hold)).await;
-        assert_eq!(alone(&site, &job("letter")).await.1, Status::Held);
+        assert_eq!(both().await, (Status::Held, Status::Held));
         set(target, of, None).await;
-        assert_eq!(alone(&site, &job("letter")).await.1, Status::Queued);
+        assert_eq!(both().await, (Status::Queued, Status::Queued));
     }
     let to_ada = job("keyed").payload(Payload::parse(r#"{"to":"ada"}"#).unwrap());
     let (holder, status) = alone(&site, &to_ada).await;
@@ -95,21 +113,122 @@ pub async fn what_speaks_against_a_job_is_seen_when_it_comes_alone(small: Small)
     assert_eq!(alone(&site, &to_ada).await, (holder, Status::Duplicate));
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(128), "]".repeat(128));
     let by_sql =
-        format!("SELECT rowlock.stage_plain('{{letter,{deep:?},NULL,NULL,NULL,NULL,NULL}}')");
+        format!("SELECT rowlock.stage_plain('letter', '{deep}', NULL, NULL, NULL, NULL, NULL)");
     let refused = small.side.execute(&by_sql).unwrap_err();
     assert!(refused.contains("deeper than 128"), "{refused}");
-    let by_sql =
-        |parts: &str| format!("SELECT rowlock.stage_plain('{{letter,{parts},NULL,NULL}}')");
+    let by_sql = |parts: &str| format!("SELECT rowlock.stage_plain('letter', {parts}, NULL, NULL)");
     let out_of_range = small
         .side
-        .query(&by_sql("NULL,NULL,40000,NULL"))
+        .query(&by_sql("NULL, NULL, 40000, NULL"))
         .unwrap_err();
     assert!(out_of_range.contains("priority must be"), "{out_of_range}");
-    let answer = small.side.value(&by_sql("NULL,NULL,NULL,NULL"));
+    let answer = small.side.value(&by_sql("NULL, NULL, NULL, NULL"));
     assert_eq!(answer.parse::<i64>().unwrap() % 4, 0, "it is queued");
     let nested = "SELECT * FROM rowlock.enqueue('letter', tags => ARRAY[['a'], ['b']])";
     let refused = small.side.execute(nested).unwrap_err();
     assert!(refused.contains("a tag is not a valid name"), "{refused}");
+}
+
+pub async fn jobs_that_are_alike_are_answered_in_their_order_and_refused_together(small: Small) {
+    let site = small.open(&Clock::system());
+    site.rowlock
+        .operate()
+        .apply(&[kind("letter")])
+        .await
+        .unwrap();
+    let jobs: Vec<NewJob> = (0..500).map(|n| with(&format!("[{n}]"))).collect();
+    let answers = site.rowlock.enqueue_many(jobs).await.unwrap();
+    for (n, answer) in answers.iter().enumerate() {
+        let stored = site.job(answer.id.unwrap()).await;
+        assert_eq!(stored.payload.as_str(), format!("[{n}]"));
+    }
+    let deep = format!("{}{}", "[".repeat(129), "]".repeat(129));
+    let by_sql =
+        format!("SELECT rowlock.stage_alike('{{letter,NULL,NULL,NULL,NULL,NULL,[],\"{deep}\"}}')");
+    let refused = small.side.execute(&by_sql).unwrap_err();
+    assert!(refused.contains("deeper than 128"), "{refused}");
+    assert_eq!(small.number("SELECT count(*) FROM rowlock.job"), 500);
+}
+
+pub async fn a_kind_that_moves_to_a_closed_queue_is_seen_by_the_next_job(small: Small) {
+    let site = small.open(&Clock::system());
+    site.rowlock
+        .operate()
+        .apply(&[kind("letter")])
+        .await
+        .unwrap();
+    assert_eq!(alone(&site, &job("letter")).await.1, Status::Queued);
+    let (schedule, closed) = (site.rowlock.schedule(), name("closed"));
+    let setting = Some(Setting::new(Mode::Reject));
+    schedule
+        .switch(Target::Queue, &closed, setting)
+        .await
+        .unwrap();
+    // As an older program writes kinds.
+    let moved = "UPDATE rowlock.kind SET queue = 'closed' WHERE kind = 'letter'";
+    small.side.execute(moved).unwrap();
+    assert_eq!(alone(&site, &job("letter")).await.1, Status::Rejected);
+}
+
+pub async fn a_queue_that_is_being_switched_makes_no_kind_plain(small: Small) {
+    let site = small.open(&Clock::system());
+    site.rowlock
+        .operate()
+        .apply(&[kind("letter")])
+        .await
+        .unwrap();
+    small
+        .side
+        .execute("UPDATE rowlock.kind SET plain = false")
+        .unwrap();
+    let operator = small.own.session();
+    let switched =
+        "BEGIN; SELECT rowlock.set_switch('queue', 'post', 'reject', 'closed', 'ada', NULL)";
+    operator.execute(switched).unwrap();
+    small.side.execute("SELECT rowlock.note_plain()").unwrap();
+    operator.execute("COMMIT").unwrap();
+    assert_eq!(alone(&site, &job("letter")).await.1, Status::Rejected);
+}
+
+/// Functions that a program of the schema before calls.
+const OLDER: [&str; 3] = [
+    include_str!("older/claim_from.sql"),
+    include_str!("older/claim.sql"),
+    include_str!("older/stage_plain.sql"),
+];
+
+pub async fn programs_of_the_schema_before_go_on_after_the_migration(small: Small) {
+    let before = "DROP TRIGGER queue_switched ON rowlock.queue; DROP TRIGGER kind_changed ON rowlock.kind;
+        DROP FUNCTION rowlock.queue_switched, rowlock.kind_changed, rowlock.note_plain, rowlock.claim_in_levels,
+            rowlock.claim_0, rowlock.claim_1, rowlock.claim_2, rowlock.claim_3, rowlock.stage_plain;
+        ALTER TABLE rowlock.kind DROP COLUMN plain;
+        DELETE FROM rowlock.migration WHERE version > 4; DELETE FROM rowlock.schema_part";
+    small.side.execute(before).unwrap();
+    for text in OLDER {
+        for segment in 0..if text.contains("{s}") { 4 } else { 1 } {
+            let text = text.replace("{s}", &segment.to_string());
+            small.side.execute(&text).unwrap();
+        }
+    }
+    let address = Address::parse(&small.own.url()).unwrap();
+    assert_eq!(wait(migrate_up(&address)).unwrap(), [5]);
+    let site = small.open(&Clock::system());
+    site.rowlock
+        .operate()
+        .apply(&[kind("letter")])
+        .await
+        .unwrap();
+    site.join().await;
+    let older = "SELECT rowlock.stage_plain('{letter,\"[7]\",NULL,NULL,NULL,NULL,NULL}') / 4";
+    let staged = small.side.value(older);
+    let claim = "SELECT c.id || c.kind || c.queue || c.payload || c.max_attempts || c.timeout_ms
+        FROM rowlock.worker AS w, rowlock.claim(w.number, 7, 10, '{letter}', '{}', 'fair',
+        '{}', '{}', '{}', '{}', 0, true, true, 0, '-infinity', '{}', '{}', '{}', '{}', '{}') AS c
+        WHERE c.id IS NOT NULL";
+    assert_eq!(
+        small.side.value(claim),
+        format!("{staged}letterpost[7]7900000")
+    );
 }
 
 pub async fn a_prepared_enqueue_stores_what_any_other_does(small: Small) {

@@ -8,7 +8,8 @@ use super::small::Small;
 use crate::conformance::world::{LEASE, job};
 
 /// The claim of one job, as the library makes it.
-const CLAIM: &str = "SELECT count(*) FROM rowlock.claim({worker}, 7, 1, '{mail}', '{}', 'fair',
+const CLAIM: &str =
+    "SELECT count(id) FROM rowlock.claim_in_levels({worker}, 7, 1, '{mail}', '{}', 'fair',
     '{}', '{}', '{}', '{}', 0, true, true, 0, '-infinity', '{}', '{}', '{}', '{}', '{}')";
 
 pub async fn a_claim_under_way_is_given_back_with_the_rest(small: Small) {

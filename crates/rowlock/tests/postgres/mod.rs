@@ -72,7 +72,11 @@ cases! {
     alone:
         a_job_alone_is_stored_like_one_among_others,
         a_prepared_enqueue_stores_what_any_other_does,
-        what_speaks_against_a_job_is_seen_when_it_comes_alone;
+        what_speaks_against_a_job_is_seen_when_it_comes_alone,
+        jobs_that_are_alike_are_answered_in_their_order_and_refused_together,
+        a_kind_that_moves_to_a_closed_queue_is_seen_by_the_next_job,
+        a_queue_that_is_being_switched_makes_no_kind_plain,
+        programs_of_the_schema_before_go_on_after_the_migration;
     lanes:
         the_whole_range_of_priorities_is_claimed_from_high_to_low,
         three_thousand_lanes_are_served_in_order,

@@ -66,7 +66,7 @@ pub fn a_claim_whose_answer_was_lost_is_released_by_the_next_heartbeat() {
     // The first heartbeat searches in any case.
     let beat = stand.ask(site.beat(&worker, &[])).unwrap();
     assert_eq!(beat.released, 0);
-    proxy.cut_when_client_sends(b"rowlock.claim(");
+    proxy.cut_when_client_sends(b"rowlock.claim_in_levels(");
     let lost = stand.ask(site.engine().claim(wanted(&worker, &["mail"], 3)));
     assert!(matches!(lost, Err(Error::Unavailable(_))), "{lost:?}");
     proxy.wait_for_cut();

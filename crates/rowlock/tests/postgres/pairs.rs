@@ -420,6 +420,10 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
          DROP FUNCTION rowlock.keep_route, rowlock.set_sent_aside;
          DROP TABLE rowlock.budget;
          DROP FUNCTION rowlock.budget_enter;
+         DROP TRIGGER queue_switched ON rowlock.queue;
+         DROP TRIGGER kind_changed ON rowlock.kind;
+         DROP FUNCTION rowlock.queue_switched, rowlock.kind_changed;
+         ALTER TABLE rowlock.kind DROP COLUMN plain;
          ALTER TABLE rowlock.queue DROP COLUMN route;
          DELETE FROM rowlock.migration WHERE version > 1;
          DELETE FROM rowlock.schema_part",
@@ -430,7 +434,7 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
         matches!(&old, Error::Schema(text) if text.contains("migrate up")),
         "{old:?}"
     );
-    assert_eq!(wait(migrate_up(&address())).unwrap(), [2, 3, 4]);
+    assert_eq!(wait(migrate_up(&address())).unwrap(), [2, 3, 4, 5]);
     let site = small.open(&Clock::system());
     let health = site.rowlock.operate().health().await.unwrap();
     assert_eq!(health.drift, Vec::<String>::new());
@@ -441,7 +445,7 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
         side.value(&format!(
             "SELECT has_table_privilege('{0}', 'rowlock.pair_key', '{right}') || ' ' || bool_and(
                  has_function_privilege('{0}', p.oid, 'EXECUTE'))
-             FROM pg_proc AS p WHERE p.oid IN ('rowlock.tick'::regproc, 'rowlock.hold_back'::regproc, 'rowlock.claim'::regproc,
+             FROM pg_proc AS p WHERE p.oid IN ('rowlock.tick'::regproc, 'rowlock.hold_back'::regproc, 'rowlock.claim_in_levels'::regproc,
                              'rowlock.keep_route'::regproc)",
             role.as_str()
         ))

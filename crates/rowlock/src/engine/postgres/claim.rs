@@ -121,7 +121,7 @@ impl Postgres {
         let asking = self.asking(wanted);
         let rows = self
             .call_often(
-                "claim",
+                "claim_in_levels",
                 &[
                     (&worker, Type::INT8),
                     (&token, Type::INT8),
@@ -163,10 +163,11 @@ impl Postgres {
         rows: &[tokio_postgres::Row],
     ) -> Result<(Vec<(Timestamp, ClaimedJob)>, Summary)> {
         let mut leased = Vec::with_capacity(rows.len());
-        let (mut last, mut repeated) = (None, row::Repeated::default());
+        let (mut last, mut level) = (None, row::Level::default());
         for row in rows {
-            match row::claimed(row, wanted.token, &mut repeated)? {
+            match row::claimed(row, wanted.token, &mut level)? {
                 row::Claimed::Leased(one) => leased.push(one),
+                row::Claimed::Shared => {}
                 row::Claimed::Summary(summary) => last = Some(summary),
             }
         }
@@ -189,16 +190,11 @@ impl Postgres {
             lanes.lower(lowest);
         }
         if summary.swept {
-            let taken: Vec<&ClaimedJob> = leased.iter().map(|one| &one.job).collect();
             let unsorted = summary.unsorted.unwrap_or(lanes.unsorted);
             let left_nothing = leased.len() < limit;
-            lanes.swept(wanted, &taken, left_nothing, &summary, unsorted);
+            lanes.swept(wanted, &leased, left_nothing, &summary, unsorted);
         }
-        for one in &leased {
-            if !one.job.suspect {
-                lanes.claimed(&one.job, one.ready_at, summary.now);
-            }
-        }
+        lanes.claimed(&leased, summary.now);
         drop(lanes);
         if wanted.route.is_some() {
             // It may be settled by another process.

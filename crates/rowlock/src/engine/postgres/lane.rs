@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::row::Summary;
+use super::row::{Leased, Summary};
 use crate::claim::{Claim, ClaimedJob};
 use crate::job::{JobId, Name};
 
@@ -24,6 +24,10 @@ pub(super) struct Lanes {
 
 fn lane(job: &ClaimedJob) -> (Name, Name, i16) {
     (job.queue.clone(), job.kind.clone(), job.priority)
+}
+
+fn is_same_lane(one: &ClaimedJob, other: &ClaimedJob) -> bool {
+    (&one.queue, &one.kind, one.priority) == (&other.queue, &other.kind, other.priority)
 }
 
 /// Bounds in the form that a claim takes.
@@ -52,13 +56,13 @@ impl Lanes {
     pub(super) fn swept(
         &mut self,
         wanted: &Claim,
-        taken: &[&ClaimedJob],
+        taken: &[Leased],
         left_nothing: bool,
         summary: &Summary,
         unsorted: i64,
     ) {
-        for job in taken {
-            self.bounds.remove(&lane(job));
+        for run in taken.chunk_by(|one, next| is_same_lane(&one.job, &next.job)) {
+            self.bounds.remove(&lane(&run[0].job));
         }
         if !left_nothing {
             return;
@@ -84,14 +88,21 @@ impl Lanes {
     }
 
     /// Everything before the newest job that was claimed is claimed too, or in somebody's hands.
-    pub(super) fn claimed(&mut self, job: &ClaimedJob, ready_at: Timestamp, now: Timestamp) {
+    pub(super) fn claimed(&mut self, leased: &[Leased], now: Timestamp) {
         let young = now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN);
-        let bound = match ready_at < young {
-            true => (ready_at, job.id),
-            false => (young, JobId(0)),
-        };
-        let held = self.bounds.entry(lane(job)).or_insert(bound);
-        *held = (*held).max(bound);
+        let same = |one: &Leased, next: &Leased| is_same_lane(&one.job, &next.job);
+        for run in leased.chunk_by(same) {
+            let newest = run.iter().filter(|one| !one.job.suspect);
+            let newest = newest.map(|one| match one.ready_at < young {
+                true => (one.ready_at, one.job.id),
+                false => (young, JobId(0)),
+            });
+            let (Some(bound), Some(first)) = (newest.max(), run.first()) else {
+                continue;
+            };
+            let held = self.bounds.entry(lane(&first.job)).or_insert(bound);
+            *held = (*held).max(bound);
+        }
     }
 
     pub(super) fn bounds(&self) -> Bounds {

@@ -171,7 +171,8 @@ impl Postgres {
         };
         let all = text(&kinds.iter().map(spell).collect::<Vec<_>>())?;
         let values: [(&(dyn ToSql + Sync), Type); 2] = [(&all, Type::TEXT), (&change, Type::BOOL)];
-        self.execute(sql!("kind_write"), &values).await.map(|_| ())
+        self.execute(sql!("kind_write"), &values).await?;
+        self.call("note_plain", &[]).await.map(|_| ())
     }
 
     pub(super) async fn all_workers(&self) -> Result<Vec<WorkerRow>> {

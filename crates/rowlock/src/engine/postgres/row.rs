@@ -88,47 +88,65 @@ pub(super) struct Summary {
 }
 
 pub(super) enum Claimed {
-    Leased(Box<Leased>),
+    Leased(Leased),
+    /// What the jobs that follow have in common.
+    Shared,
     Summary(Summary),
 }
 
-/// What the rows of a claim repeat is read once.
+/// What the jobs of a level have in common is told once, before them.
 #[derive(Default)]
-pub(super) struct Repeated {
-    kind: Option<Name>,
+pub(super) struct Level {
+    segment: Option<i16>,
     queue: Option<Name>,
-    backoff: Option<(String, Backoff)>,
+    priority: i16,
+    kind: Option<Name>,
+    kinds: Vec<(Name, Backoff, Duration)>,
 }
 
-impl Repeated {
-    fn backoff(&mut self, row: &Row, at: usize) -> Result<Backoff> {
-        let Some(text) = get::<Option<&str>>(row, at)? else {
-            return Ok(Backoff::default());
-        };
-        if let Some((of, backoff)) = &self.backoff
-            && of == text
-        {
-            return Ok(backoff.clone());
+impl Level {
+    fn hear(&mut self, row: &Row) -> Result<()> {
+        let kind = known(&mut self.kind, get(row, 4)?);
+        self.queue = Some(known(&mut self.queue, get(row, 5)?));
+        self.segment = get(row, 0)?;
+        self.priority = get::<Option<i16>>(row, 6)?.unwrap_or(0);
+        if self.shared(&kind).is_none() {
+            let backoff = backoff(row)?.unwrap_or_default();
+            let timeout = span(row, 16)?.unwrap_or(Kind::DEFAULT_TIMEOUT);
+            self.kinds.push((kind, backoff, timeout));
         }
-        let backoff: Backoff = serde_json::from_str(text).unwrap_or_default();
-        self.backoff = Some((text.to_owned(), backoff.clone()));
-        Ok(backoff)
+        Ok(())
+    }
+
+    fn shared(&self, kind: &Name) -> Option<(Backoff, Duration)> {
+        let (_, backoff, timeout) = self.kinds.iter().find(|(of, ..)| of == kind)?;
+        Some((backoff.clone(), *timeout))
     }
 }
 
-fn repeated_name(last: &mut Option<Name>, row: &Row, at: usize) -> Result<Name> {
-    let text = get::<Option<&str>>(row, at)?.unwrap_or_default();
-    match last {
-        Some(name) if name.as_str() == text => Ok(name.clone()),
-        _ => Ok(last.insert(Name::stored(text)).clone()),
+/// The name that came last, if none or the same comes again.
+fn known(last: &mut Option<Name>, text: Option<&str>) -> Name {
+    match (&*last, text) {
+        (Some(name), None) => name.clone(),
+        (Some(name), Some(text)) if name.as_str() == text => name.clone(),
+        (_, text) => last.insert(Name::stored(text.unwrap_or_default())).clone(),
     }
 }
 
-pub(super) fn claimed(row: &Row, token: Token, repeated: &mut Repeated) -> Result<Claimed> {
+fn backoff(row: &Row) -> Result<Option<Backoff>> {
+    let text: Option<&str> = get(row, 15)?;
+    Ok(text.map(|text| serde_json::from_str(text).unwrap_or_default()))
+}
+
+pub(super) fn claimed(row: &Row, token: Token, level: &mut Level) -> Result<Claimed> {
     let Some(id) = get::<Option<i64>>(row, 3)? else {
+        let Some(now) = time(row, 10)? else {
+            level.hear(row)?;
+            return Ok(Claimed::Shared);
+        };
         return Ok(Claimed::Summary(Summary {
             next_due: time(row, 2)?,
-            now: time(row, 10)?.unwrap_or_default(),
+            now,
             look_aside: get::<Option<bool>>(row, 14)?.unwrap_or(false),
             suspects: get::<Option<i32>>(row, 8)? != Some(0),
             swept: get::<Option<i16>>(row, 6)? == Some(1),
@@ -137,28 +155,38 @@ pub(super) fn claimed(row: &Row, token: Token, repeated: &mut Repeated) -> Resul
             lowest: time(row, 17)?,
         }));
     };
-    Ok(Claimed::Leased(Box::new(Leased {
+    let kind = known(&mut level.kind, get(row, 4)?);
+    let shared = level.shared(&kind);
+    let timeout = match &shared {
+        Some((_, timeout)) => *timeout,
+        None => span(row, 16)?.unwrap_or(Kind::DEFAULT_TIMEOUT),
+    };
+    let ready_at = time(row, 2)?.unwrap_or_default();
+    Ok(Claimed::Leased(Leased {
         place: get(row, 1)?,
-        ready_at: time(row, 2)?.unwrap_or_default(),
+        ready_at,
         job: ClaimedJob {
-            segment: get(row, 0)?,
+            segment: level.segment,
             id: JobId(id),
             token,
-            kind: repeated_name(&mut repeated.kind, row, 4)?,
-            queue: repeated_name(&mut repeated.queue, row, 5)?,
-            priority: get(row, 6)?,
+            kind,
+            queue: known(&mut level.queue, get(row, 5)?),
+            priority: get::<Option<i16>>(row, 6)?.unwrap_or(level.priority),
             payload: Payload::stored(get(row, 7)?),
             attempt: number(row, 8)?,
             max_attempts: number(row, 9)?,
-            scheduled_at: time(row, 10)?.unwrap_or_default(),
+            scheduled_at: time(row, 10)?.unwrap_or(ready_at),
             unique_key: get(row, 11)?,
             tags: names(row, 12)?,
             trace_context: get(row, 13)?,
-            suspect: get(row, 14)?,
-            backoff: repeated.backoff(row, 15)?,
-            timeout: span(row, 16)?.unwrap_or(Kind::DEFAULT_TIMEOUT),
+            suspect: get::<Option<bool>>(row, 14)?.unwrap_or(false),
+            backoff: match backoff(row)? {
+                Some(backoff) => backoff,
+                None => shared.map(|(backoff, _)| backoff).unwrap_or_default(),
+            },
+            timeout,
         },
-    })))
+    }))
 }
 
 pub(super) fn record(row: &Row) -> Result<Record> {

@@ -82,7 +82,7 @@ impl Postgres {
                 .settle_each(now.iter().map(|n| &settlements[*n]))
                 .await?;
             for n in now {
-                if accepted.contains(&settlements[n].id.0) {
+                if accepted.binary_search(&settlements[n].id.0).is_ok() {
                     answers[n] = Settled::Accepted;
                 }
             }
@@ -97,10 +97,11 @@ impl Postgres {
         Ok(answers)
     }
 
+    /// The ids of those that were accepted, rising.
     async fn settle_each<'a>(
         &self,
         settlements: impl Iterator<Item = &'a Settlement>,
-    ) -> Result<HashSet<i64>> {
+    ) -> Result<Vec<i64>> {
         let now = self.clock.now();
         let settlements: Vec<&Settlement> = settlements.collect();
         let claims = settlements.iter().map(|each| (&each.id, &each.token));
@@ -160,7 +161,9 @@ impl Postgres {
                 .misplaced(settlements.iter().map(|each| &each.id));
         }
         let accepted: Option<Vec<i64>> = asked?.first().map_or(Ok(None), |row| get(row, 0))?;
-        Ok(accepted.into_iter().flatten().collect())
+        let mut accepted = accepted.unwrap_or_default();
+        accepted.sort_unstable();
+        Ok(accepted)
     }
 
     pub(super) async fn cancel_each(&self, ids: &[JobId]) -> Result<Vec<Result<Cancel>>> {

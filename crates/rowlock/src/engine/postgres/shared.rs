@@ -3,7 +3,7 @@
 use super::connect::Schema;
 use super::ms;
 use super::settle::between;
-use super::stage::{is_plain, spell, spell_plain};
+use super::stage::{are_alike, is_plain, spell, spell_alike, spell_plain};
 use super::statements::{Sql, sql};
 use crate::error::Result;
 use crate::guard::Entered;
@@ -12,6 +12,8 @@ use crate::settle::Completion;
 
 const STAGE: Sql = sql!("stage_call");
 pub(super) const STAGE_PLAIN: Sql = sql!("stage_plain_call");
+const STAGE_ALIKE: Sql = sql!("stage_alike_call");
+pub(super) const STAGE_PREPARED: Sql = sql!("stage_plain_prepared");
 pub(super) const COMPLETE: Sql = sql!("complete_call");
 pub(super) const ENTER: Sql = sql!("budget_enter_call");
 
@@ -72,6 +74,7 @@ impl Prepared {
 pub(super) fn stage_statement(jobs: &[NewJob]) -> Result<(Sql, String)> {
     Ok(match jobs {
         [one] if is_plain(one) => (STAGE_PLAIN, spell_plain(one)?),
+        [first, _, ..] if are_alike(jobs) => (STAGE_ALIKE, spell_alike(first, jobs)?),
         some => (STAGE, spell(some)?),
     })
 }

@@ -1,8 +1,6 @@
 //! Stores jobs: on a connection of ours, or of the caller's. One statement takes them all, as JSON,
 //! so that every driver can send it.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 use serde_json::Value;
 use tokio_postgres::types::{ToSql, Type};
@@ -128,41 +126,109 @@ pub(super) fn is_plain(job: &NewJob) -> bool {
         && job.declared.as_ref().is_none_or(|kind| kind.key.is_empty())
 }
 
-/// A job as `stage_plain.sql` takes it: an array, as PostgreSQL writes it.
-pub(super) fn spell_plain(job: &NewJob) -> Result<String> {
-    let declared = job.declared.as_deref().map(declared);
-    let parts: [Option<Cow<'_, str>>; 7] = [
-        Some(job.kind.as_str().into()),
-        Some(job.payload.as_str().into()),
-        job.queue.as_ref().map(|queue| queue.as_str().into()),
-        job.priority.map(|priority| priority.to_string().into()),
-        job.max_attempts.map(|most| most.to_string().into()),
-        job.trace_context.as_deref().map(Into::into),
-        declared
-            .map(|kind| json(&kind))
-            .transpose()?
-            .map(Into::into),
-    ];
-    let mut text = String::from("{");
-    for (n, part) in parts.iter().enumerate() {
-        if n > 0 {
-            text.push(',');
-        }
-        let Some(part) = part else {
-            text.push_str("NULL");
-            continue;
-        };
-        text.push('"');
-        for letter in part.chars() {
-            if matches!(letter, '"' | '\\') {
-                text.push('\\');
-            }
-            text.push(letter);
-        }
-        text.push('"');
+/// A plain job as `stage_plain.sql` takes it.
+pub(super) struct Plain<'a> {
+    pub(super) kind: &'a str,
+    pub(super) payload: &'a str,
+    pub(super) queue: Option<&'a str>,
+    pub(super) priority: Option<i64>,
+    pub(super) max_attempts: Option<i64>,
+    pub(super) trace_context: Option<&'a str>,
+    pub(super) declared: Option<String>,
+}
+
+impl<'a> Plain<'a> {
+    pub(super) fn new(job: &'a NewJob) -> Result<Self> {
+        let declared = job.declared.as_deref().map(declared);
+        Ok(Self {
+            kind: job.kind.as_str(),
+            payload: job.payload.as_str(),
+            queue: job.queue.as_ref().map(Name::as_str),
+            priority: job.priority.map(i64::from),
+            max_attempts: job.max_attempts.map(i64::from),
+            trace_context: job.trace_context.as_deref(),
+            declared: declared.map(|kind| json(&kind)).transpose()?,
+        })
     }
-    text.push('}');
-    Ok(text)
+}
+
+/// The same as an array, as PostgreSQL writes it.
+pub(super) fn spell_plain(job: &NewJob) -> Result<String> {
+    let plain = Plain::new(job)?;
+    let mut array = Array::new();
+    array.push(Some(plain.kind));
+    array.push(Some(plain.payload));
+    plain.spell_rest(&mut array);
+    Ok(array.end())
+}
+
+/// Whether plain jobs differ in nothing but their payloads.
+pub(super) fn are_alike(jobs: &[NewJob]) -> bool {
+    let is_same = |one: &NewJob, other: &NewJob| {
+        one.kind == other.kind
+            && one.queue == other.queue
+            && one.priority == other.priority
+            && one.max_attempts == other.max_attempts
+            && one.trace_context == other.trace_context
+            && one.declared == other.declared
+    };
+    jobs.first()
+        .is_some_and(|first| jobs.iter().all(|job| is_plain(job) && is_same(first, job)))
+}
+
+/// Such jobs as `stage_alike.sql` takes them.
+pub(super) fn spell_alike(first: &NewJob, jobs: &[NewJob]) -> Result<String> {
+    let shared = Plain::new(first)?;
+    let mut array = Array::new();
+    array.push(Some(shared.kind));
+    shared.spell_rest(&mut array);
+    for job in jobs {
+        array.push(Some(job.payload.as_str()));
+    }
+    Ok(array.end())
+}
+
+impl Plain<'_> {
+    fn spell_rest(&self, array: &mut Array) {
+        let number = |number: Option<i64>| number.map(|number| number.to_string());
+        array.push(self.queue);
+        array.push(number(self.priority).as_deref());
+        array.push(number(self.max_attempts).as_deref());
+        array.push(self.trace_context);
+        array.push(self.declared.as_deref());
+    }
+}
+
+/// Texts, as PostgreSQL writes an array of them.
+struct Array(String);
+
+impl Array {
+    fn new() -> Self {
+        Self(String::from("{"))
+    }
+
+    fn push(&mut self, text: Option<&str>) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        let Some(text) = text else {
+            self.0.push_str("NULL");
+            return;
+        };
+        self.0.push('"');
+        for letter in text.chars() {
+            if matches!(letter, '"' | '\\') {
+                self.0.push('\\');
+            }
+            self.0.push(letter);
+        }
+        self.0.push('"');
+    }
+
+    fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
 }
 
 /// About a thousand years: beyond that a time is as good as the calendar's end.

@@ -12,7 +12,7 @@ pub(crate) struct Sql {
     pub(crate) text: &'static str,
 }
 
-/// `sql!("claim")` is what is in `sql/claim.sql`.
+/// `sql!("settle")` is what is in `sql/settle.sql`.
 macro_rules! sql {
     ($name:literal) => {
         $crate::engine::postgres::statements::Sql {
@@ -90,6 +90,6 @@ mod tests {
         let four = sql!("claim_from").definitions(&schema);
         assert_eq!(four.len(), 4);
         assert!(four[3].contains("rowlock.claim_3("), "{}", four[3]);
-        assert_eq!(sql!("claim").definitions(&schema).len(), 1);
+        assert_eq!(sql!("claim_in_levels").definitions(&schema).len(), 1);
     }
 }

@@ -1,14 +1,14 @@
 //! The statements of a shared transaction, through tokio-postgres.
 
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
 use super::ask::Value;
 use super::connect::Schema;
 use super::error::map;
 use super::row::get;
-use super::shared::{COMPLETE, ENTER, STAGE_PLAIN, complete_values, entered, stage_statement};
-use super::stage::{answer, is_plain, spell_plain};
+use super::shared::{COMPLETE, ENTER, STAGE_PREPARED, complete_values, entered, stage_statement};
+use super::stage::{Plain, answer, is_plain};
 use super::statements::Sql;
 use crate::error::{Error, Result};
 use crate::guard::Entered;
@@ -36,10 +36,11 @@ pub(crate) async fn stage(
 
 /// The statement for a job that comes alone, prepared on one connection.
 pub(crate) async fn prepare(client: &Client, schema: &Schema) -> Result<Statement> {
+    // The casts in the statement tell the types.
     client
-        .prepare_typed(&STAGE_PLAIN.text(schema), &[Type::TEXT])
+        .prepare(&STAGE_PREPARED.text(schema))
         .await
-        .map_err(|why| map(&why, STAGE_PLAIN.name))
+        .map_err(|why| map(&why, STAGE_PREPARED.name))
 }
 
 /// As [`stage`], with what was prepared where it fits.
@@ -55,10 +56,20 @@ pub(crate) async fn stage_prepared(
     if !is_plain(one) {
         return stage(client, jobs, schema).await;
     }
+    let job = Plain::new(one)?;
+    let values: [&(dyn ToSql + Sync); 7] = [
+        &job.kind,
+        &job.payload,
+        &job.queue,
+        &job.priority,
+        &job.max_attempts,
+        &job.trace_context,
+        &job.declared,
+    ];
     let row = client
-        .query_one(plain, &[&spell_plain(one)?])
+        .query_one(plain, &values)
         .await
-        .map_err(|why| map(&why, STAGE_PLAIN.name))?;
+        .map_err(|why| map(&why, STAGE_PREPARED.name))?;
     Ok(vec![answer(get(&row, 0)?)?])
 }
 

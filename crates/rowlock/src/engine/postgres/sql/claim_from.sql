@@ -1,11 +1,9 @@
--- purpose: lease the due jobs of one level of a queue from one segment, lane by lane, oldest first
--- moves: claim pending -> processing
+-- purpose: lock the due jobs of one level of a queue in one segment, lane by lane, oldest first: their places
 -- differs: rows that a rival has locked are skipped; a bound says where each lane's scan begins
--- backoffs, timeouts: what the kinds say of these
 CREATE FUNCTION rowlock.claim_{s}(
-    at_queue text, at_priority smallint, kinds text[], times timestamptz[], ids bigint[], backoffs text[], timeouts bigint[],
-    quota integer, room integer, to_worker bigint, with_token bigint, now timestamptz)
-RETURNS SETOF rowlock.claimed LANGUAGE plpgsql AS $$
+    at_queue text, at_priority smallint, kinds text[], times timestamptz[], ids bigint[],
+    quota integer, room integer, now timestamptz)
+RETURNS tid[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     places tid[];
@@ -23,20 +21,10 @@ BEGIN
               ORDER BY job.ready_at, job.id LIMIT quota
               FOR UPDATE SKIP LOCKED) AS due
           LIMIT room) AS due;
-    IF places IS NULL THEN
-        RETURN;
-    END IF;
     IF frees THEN
         DELETE FROM rowlock.key USING rowlock.job_{s} AS job
         WHERE job.ctid = ANY (places) AND job.until_start
           AND key.kind = job.kind AND key.unique_key = job.unique_key AND key.id = job.id;
     END IF;
-    RETURN QUERY
-    UPDATE rowlock.job_{s} AS job
-    SET token = with_token, worker = to_worker, attempt = attempt + 1, started_at = now
-    WHERE ctid = ANY (places) AND token IS NULL
-    RETURNING {s}::smallint, job.ctid, job.ready_at, job.id, job.kind, job.queue, job.priority, job.payload::text,
-        job.attempt, job.max_attempts, job.scheduled_at, job.unique_key, job.tags, job.trace_context, job.suspect,
-        coalesce(job.backoff::text, backoffs[array_position(kinds, job.kind)]),
-        timeouts[array_position(kinds, job.kind)], NULL::timestamptz;
+    RETURN places;
 END $$

@@ -12,8 +12,12 @@ DO $$ DECLARE thing record; BEGIN
           AND p.pronamespace = old.pronamespace
           AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) AS b WHERE b.grantee <> p.proowner)
         UNION
-        -- Whoever stages jobs may stage one.
-        SELECT DISTINCT format('GRANT EXECUTE ON FUNCTION rowlock.stage_plain TO %s', a.grantee::regrole)
+        -- Whoever stages jobs may stage one, and many that are alike.
+        SELECT DISTINCT format('GRANT EXECUTE ON FUNCTION rowlock.stage_alike TO %s', a.grantee::regrole)
+        FROM pg_proc AS old CROSS JOIN LATERAL aclexplode(old.proacl) AS a
+        WHERE old.oid = 'rowlock.stage'::regproc AND a.grantee NOT IN (0, old.proowner)
+        UNION
+        SELECT DISTINCT format('GRANT EXECUTE ON FUNCTION rowlock.stage_plain(text, text, text, bigint, bigint, text, text) TO %s', a.grantee::regrole)
         FROM pg_proc AS old CROSS JOIN LATERAL aclexplode(old.proacl) AS a
         WHERE old.oid = 'rowlock.stage'::regproc AND a.grantee NOT IN (0, old.proowner)
         UNION

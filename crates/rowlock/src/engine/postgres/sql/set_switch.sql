@@ -22,6 +22,9 @@ BEGIN
         WHERE t.name = of_name AND (mode IS NOT NULL OR rowlock.is_on(t.switch, t.switch_until, now, 'pause'));
     END CASE;
     done := FOUND;
+    IF done AND mode IS NULL THEN
+        PERFORM rowlock.note_plain();
+    END IF;
     IF done THEN
         DELETE FROM rowlock.switched AS c WHERE c.target = of_target AND c.name = of_name;
     END IF;

@@ -18,8 +18,11 @@ BEGIN
     IF (SELECT count(*) FROM (SELECT 1 FROM rowlock.lane LIMIT 1001) AS few) > 1000 THEN
         DELETE FROM rowlock.lane AS l
         WHERE NOT EXISTS (SELECT 1 FROM rowlock.job
-                          WHERE job.queue = l.queue AND job.kind = l.kind AND job.priority = l.priority);
+                          WHERE job.queue = l.queue AND job.kind = l.kind AND job.priority = l.priority)
+          AND NOT EXISTS (SELECT 1 FROM rowlock.kind AS k
+                          WHERE k.plain AND k.queue = l.queue AND k.kind = l.kind AND k.priority = l.priority);
     END IF;
+    PERFORM rowlock.note_plain();
     DELETE FROM rowlock.cancelling AS c
     WHERE NOT EXISTS (SELECT 1 FROM rowlock.job WHERE job.id = c.id AND job.token = c.token);
 EXCEPTION WHEN lock_not_available THEN

@@ -1,0 +1,42 @@
+-- purpose: lease the due jobs of one level of a queue from one segment, lane by lane, oldest first
+-- moves: claim pending -> processing
+-- differs: rows that a rival has locked are skipped; a bound says where each lane's scan begins
+-- backoffs, timeouts: what the kinds say of these
+CREATE FUNCTION rowlock.claim_{s}(
+    at_queue text, at_priority smallint, kinds text[], times timestamptz[], ids bigint[], backoffs text[], timeouts bigint[],
+    quota integer, room integer, to_worker bigint, with_token bigint, now timestamptz)
+RETURNS SETOF rowlock.claimed LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    places tid[];
+    frees boolean;
+BEGIN
+    SELECT array_agg(due.place), bool_or(due.frees) INTO places, frees
+    FROM (SELECT due.place, due.frees
+          FROM unnest(kinds, times, ids) AS lane (kind, ready_at, id)
+          CROSS JOIN LATERAL (
+              SELECT job.ctid AS place, job.until_start AND job.unique_key IS NOT NULL AS frees
+              FROM rowlock.job_{s} AS job
+              WHERE job.queue = at_queue AND job.kind = lane.kind AND job.priority = at_priority
+                AND (job.ready_at, job.id) > (lane.ready_at, lane.id) AND job.ready_at <= now
+                AND job.token IS NULL
+              ORDER BY job.ready_at, job.id LIMIT quota
+              FOR UPDATE SKIP LOCKED) AS due
+          LIMIT room) AS due;
+    IF places IS NULL THEN
+        RETURN;
+    END IF;
+    IF frees THEN
+        DELETE FROM rowlock.key USING rowlock.job_{s} AS job
+        WHERE job.ctid = ANY (places) AND job.until_start
+          AND key.kind = job.kind AND key.unique_key = job.unique_key AND key.id = job.id;
+    END IF;
+    RETURN QUERY
+    UPDATE rowlock.job_{s} AS job
+    SET token = with_token, worker = to_worker, attempt = attempt + 1, started_at = now
+    WHERE ctid = ANY (places) AND token IS NULL
+    RETURNING {s}::smallint, job.ctid, job.ready_at, job.id, job.kind, job.queue, job.priority, job.payload::text,
+        job.attempt, job.max_attempts, job.scheduled_at, job.unique_key, job.tags, job.trace_context, job.suspect,
+        coalesce(job.backoff::text, backoffs[array_position(kinds, job.kind)]),
+        timeouts[array_position(kinds, job.kind)], NULL::timestamptz;
+END $$
