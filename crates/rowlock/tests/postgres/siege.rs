@@ -185,8 +185,9 @@ impl Siege {
         assert!(report.is_clean(), "{lines:#?}");
         assert_eq!(report.lost, 0, "{lines:#?}");
         assert!(told.enqueued() > 400, "the producers were told too little");
+        // Twice around; how often depends on the machine.
         assert!(
-            self.retired > 20,
+            self.retired >= 8,
             "the ring hardly turned: {}",
             self.retired
         );
