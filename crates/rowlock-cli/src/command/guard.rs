@@ -1,7 +1,7 @@
 //! `rowlock guard`: what pins the server's horizon, and what was done about it.
 
 use anyhow::Result;
-use rowlock::guard::{Did, Guard, Policy, Seen, Spared};
+use rowlock::guard::{Did, Growth, Guard, Policy, Seen, Spared};
 use rowlock::run::Signals;
 use rowlock::{Error, Rowlock};
 use serde_json::{Value, json};
@@ -138,6 +138,15 @@ fn cells(seen: &Seen) -> Vec<String> {
         did,
         said,
     ]
+}
+
+/// What an hour adds while the horizon stands still.
+pub fn an_hour(growth: &Growth) -> String {
+    format!(
+        "{} dead rows ({}) an hour",
+        show::count(growth.rows),
+        show::bytes(growth.bytes)
+    )
 }
 
 /// The beginning of a statement, on one line.

@@ -12,6 +12,7 @@
 #[cfg(feature = "postgres")]
 mod budget;
 mod class;
+mod cost;
 mod judge;
 mod look;
 mod pin;
@@ -19,6 +20,7 @@ mod pin;
 #[cfg(feature = "postgres")]
 pub use budget::{Budget, Enter, Entered, On, Transact};
 pub use class::{Class, Rule};
+pub use cost::{Cost, Growth};
 pub use judge::{Action, Due, Judged, Policy, Spared, judge};
 pub use look::{Did, Guard, Seen};
 pub use pin::{Pin, What};

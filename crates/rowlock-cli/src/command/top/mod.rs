@@ -199,7 +199,7 @@ impl<'a> Top<'a> {
             self.examined = Some((now, Elapsed::ZERO));
             let setup = self.setup;
             self.examining = Some(Box::pin(async move {
-                let found = doctor::findings(setup).await;
+                let found = doctor::findings(setup, doctor::Depth::Quick).await;
                 found.map_err(|why| format!("{why:#}"))
             }));
         }

@@ -8,9 +8,9 @@ use tokio_postgres::types::Type;
 use super::Postgres;
 use super::row::{count, get, json as stored_json, name, number, span};
 use super::statements::sql;
-use crate::engine::{Applied, Watch};
+use crate::engine::{Applied, Vitals, Watch};
 use crate::error::Result;
-use crate::guard::{Action, Class, Pin, Rule, What};
+use crate::guard::{Action, Class, Cost, Pin, Rule, What};
 use crate::job::Name;
 
 #[async_trait]
@@ -32,6 +32,18 @@ impl Watch for Postgres {
             pins.push(standby(row)?);
         }
         Ok(pins)
+    }
+
+    async fn cost(&self) -> Result<Cost> {
+        self.read_cost().await
+    }
+
+    async fn kept_log(&self) -> Result<Vec<(String, u64)>> {
+        self.read_kept_log().await
+    }
+
+    async fn vitals(&self) -> Result<Vitals> {
+        self.read_vitals().await
     }
 
     async fn end(&self, pid: i32, began: i64, action: Action) -> Result<bool> {

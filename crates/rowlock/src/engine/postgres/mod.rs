@@ -26,6 +26,7 @@ mod migrate;
 mod operate;
 mod outlook;
 mod pairs;
+mod part;
 mod place;
 mod posts;
 mod ring;
@@ -49,6 +50,7 @@ pub(crate) mod through_sea_orm;
 pub(crate) mod through_sqlx;
 pub(crate) mod through_tokio_postgres;
 mod tick;
+mod vitals;
 mod wanted;
 
 pub use connect::{Address, Schema};
@@ -56,6 +58,7 @@ pub use listen::notifications_arrive;
 pub use migrate::{
     LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, migrations, schema_version,
 };
+pub use part::part_sql;
 pub use roles::{Role, Roles, grant_roles, roles_sql};
 pub use shared::{InSchema, OnPrepared, Prepared};
 pub use source::source;
