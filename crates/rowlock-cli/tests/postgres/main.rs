@@ -14,6 +14,7 @@ mod doctor_horizon;
 mod drain;
 mod guard;
 mod journey;
+mod metrics;
 mod migrate;
 mod pairs;
 #[path = "../place/mod.rs"]
