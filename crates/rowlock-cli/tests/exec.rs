@@ -113,6 +113,28 @@ fn the_trace_a_job_was_enqueued_in_reaches_the_program() {
         let got = std::fs::read_to_string(place.path("trace")).unwrap();
         assert_eq!(got.trim_end(), carried);
     }
+    // A flag goes before the environment, for many at once too, and must be right.
+    let other = trace.replace("-01", "-00");
+    let flags = ["--traceparent", &other];
+    let line = "{\"kind\":\"it\"}\n";
+    for (verb, input) in [
+        (&["enqueue", "it"][..], ""),
+        (&["enqueue", "--from", "-"], line),
+    ] {
+        let mut enqueue = place.command(&[verb, &flags].concat());
+        let enqueued = Process::run(enqueue.env("TRACEPARENT", trace), input);
+        assert_eq!(enqueued.code, Some(0), "{enqueued:?}");
+        place.ok(&["work", "--once", "--quiet"]);
+        let got = std::fs::read_to_string(place.path("trace")).unwrap();
+        assert_eq!(got.trim_end(), other);
+        std::fs::remove_file(place.path("trace")).unwrap();
+    }
+    let refused = place.run(&["enqueue", "it", "--traceparent", "nonsense"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stderr.contains("is not a W3C traceparent"),
+        "{refused:?}"
+    );
 }
 
 #[test]

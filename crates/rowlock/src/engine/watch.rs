@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{Applied, Vitals};
 use crate::error::{Error, Result};
-use crate::guard::{Action, Class, Cost, Pin};
+use crate::guard::{Action, Class, Cost, End, Pin};
 use crate::job::Name;
 
 /// What keeps a server from removing old rows. An engine without a server has nothing of it, and says so.
@@ -28,8 +28,8 @@ pub trait Watch: Send + Sync + 'static {
     /// Numbers for a scrape: no job is read for them.
     async fn vitals(&self) -> Result<Vitals>;
 
-    /// Ends the transaction that began in a process then; whether it was still there.
-    async fn end(&self, pid: i32, began: i64, action: Action) -> Result<bool> {
+    /// Ends the transaction that began in a process then.
+    async fn end(&self, pid: i32, began: i64, action: Action) -> Result<End> {
         let _ = (pid, began, action);
         Err(no_server())
     }

@@ -15,6 +15,7 @@ mod class;
 mod cost;
 mod judge;
 mod look;
+mod maintenance;
 mod pin;
 
 #[cfg(feature = "postgres")]
@@ -22,5 +23,5 @@ pub use budget::{Budget, Enter, Entered, On, Transact};
 pub use class::{Class, Rule};
 pub use cost::{Cost, Growth};
 pub use judge::{Action, Due, Judged, Policy, Spared, judge};
-pub use look::{Did, Guard, Seen};
+pub use look::{Did, End, Guard, Seen};
 pub use pin::{Pin, What};

@@ -68,6 +68,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::OnceCell;
+
 use self::connect::Pool;
 use self::holdings::Holdings;
 use self::listen::Listener;
@@ -117,6 +119,8 @@ pub struct Postgres {
     segment_bytes: i64,
     /// Its connections, as the server knows them.
     sessions: Sessions,
+    /// Whether they are its own, once that was asked.
+    own_sessions: OnceCell<bool>,
     // Last: connections end with it.
     io: Io,
 }
@@ -178,6 +182,7 @@ impl Postgres {
             errors_kept: 10,
             segment_bytes: SEGMENT_BYTES,
             sessions,
+            own_sessions: OnceCell::new(),
             address,
             clock,
             pool,
