@@ -138,6 +138,37 @@ fn the_trace_a_job_was_enqueued_in_reaches_the_program() {
 }
 
 #[test]
+fn what_is_logged_in_an_attempt_says_which_it_is() {
+    let place = script("true", "queue = \"mail\"");
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    place.ok(&["enqueue", "it", "--traceparent", trace]);
+    let worked = place.run(&["work", "--once", "-v", "--log", "json"]);
+    assert_eq!(worked.code, Some(0), "{worked:?}");
+    let lines = worked
+        .stderr
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let mut ended = lines.filter(|line: &serde_json::Value| line["message"] == "program ended");
+    let span = ended.next().unwrap_or_else(|| panic!("{worked:?}"))["span"].clone();
+    for (field, value) in [
+        ("name", "rowlock.run"),
+        ("job", "1"),
+        ("kind", "it"),
+        ("queue", "mail"),
+        ("trace", trace),
+    ] {
+        assert_eq!(span[field], value, "{field}: {span}");
+    }
+    assert_eq!(span["attempt"], 1, "{span}");
+    assert!(
+        span["worker"]
+            .as_str()
+            .is_some_and(|worker| !worker.is_empty()),
+        "{span}"
+    );
+}
+
+#[test]
 fn a_program_gets_the_payload_on_stdin_and_the_rest_in_its_environment() {
     let text = "cat > got\nenv | grep ^ROWLOCK_ | sort > env";
     let place = script(text, "queue = \"mail\"\nmax_attempts = 3");
