@@ -131,7 +131,10 @@ fn stranger(setup: &Setup, row: &PairRow) -> Finding {
 pub async fn plans(setup: &Setup, rowlock: &Rowlock, rows: &[PairRow]) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     for row in rows {
-        let pair = with_source(setup, row.pair.clone())?;
+        // Where its password isn't known, nobody can look.
+        let Ok(pair) = with_source(setup, row.pair.clone()) else {
+            continue;
+        };
         let Ok(examined) = source(rowlock, &pair)?.examine(&pair).await else {
             continue;
         };
@@ -162,8 +165,8 @@ fn made_in(setup: &Setup, pair: &Pair, index: &str) -> String {
         return index.to_owned();
     }
     match (&setup.store, &pair.source) {
-        (_, Some(_)) => index.to_owned(),
-        (Store::Postgres(_), None) => psql(index),
+        (_, Some(url)) if url.starts_with("sqlite:") => index.to_owned(),
+        (_, Some(_)) | (Store::Postgres(_), None) => psql(index),
         (Store::Sqlite(address), None) => {
             let path = quoted(&show::path(&address.path));
             format!("sqlite3 {path} {}", quoted(index))
