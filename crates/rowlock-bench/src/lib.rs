@@ -7,6 +7,7 @@
 //! [`report`] turns the answers into a table, JSON and a chart.
 
 mod databases;
+pub mod horizon;
 mod machine;
 mod measurement;
 pub mod pairs;
@@ -14,6 +15,7 @@ mod parent;
 mod pin;
 mod place;
 pub mod postgres;
+mod recorder;
 pub mod redis;
 pub mod report;
 mod server;

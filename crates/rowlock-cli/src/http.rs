@@ -169,12 +169,19 @@ impl Worker {
             }
             None => None,
         };
+        // Numbers beside: a role that may not read them counts its queues all the same.
+        let watch = store.watch();
+        match self.clock.timeout(PATIENCE, watch.vitals()).await {
+            Some(Ok(vitals)) => event::vitals(&vitals),
+            Some(Err(why)) => tracing::debug!(%why, "can't read the numbers of the store"),
+            None => {}
+        }
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.set(found.as_ref().map(|(stats, _, _)| stats));
         if let Some((_, pairs, switches)) = &found {
             let mut gauges = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
             gauges.set(pairs);
-            event::switches(switches);
+            gauges.switches(switches);
         }
     }
 }

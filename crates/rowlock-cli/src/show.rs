@@ -41,6 +41,14 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A size: `12 KiB`, `1,234 MiB`.
+pub fn bytes(bytes: u64) -> String {
+    match bytes / 1024 {
+        kib @ 0..1024 => format!("{kib} KiB"),
+        kib => format!("{} MiB", count(kib / 1024)),
+    }
+}
+
 /// A path as one would type it: `./rowlock.db`.
 pub fn path(path: &Path) -> String {
     let plain = path.is_relative() && !path.starts_with(".") && !path.starts_with("..");

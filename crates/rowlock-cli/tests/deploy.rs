@@ -315,6 +315,27 @@ fn the_image_has_a_user_without_rights_and_a_verb_that_there_is() {
         images[1].starts_with("debian:") && images[1].ends_with("-slim"),
         "{images:?}"
     );
+    // A build of today is a build of tomorrow: the compiler is named to the last number, and knows this code.
+    let (_, rest) = images[0].split_once("rust:").unwrap();
+    let (version, _) = rest.split_once('-').unwrap();
+    let numbers: Vec<u32> = version
+        .split('.')
+        .map(|part| part.parse().unwrap())
+        .collect();
+    let needed = read("Cargo.toml");
+    let needed = needed
+        .lines()
+        .find_map(|line| line.strip_prefix("rust-version = "))
+        .unwrap();
+    let needed: Vec<u32> = needed
+        .trim_matches('"')
+        .split('.')
+        .map(|part| part.parse().unwrap())
+        .collect();
+    assert!(
+        numbers.len() == 3 && numbers >= needed,
+        "{version} {needed:?}"
+    );
     let user: u32 = of("USER ")[0].parse().unwrap();
     assert!(user > 0);
     assert_eq!(of("ENTRYPOINT "), ["[\"rowlock\"]"]);

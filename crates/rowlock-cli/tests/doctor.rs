@@ -9,9 +9,12 @@
 mod place;
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::process::{Command, Stdio};
 
 use place::Place;
+use rowlock_testbed::{Process, until};
 use rusqlite::Connection;
 
 const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
@@ -27,20 +30,12 @@ fn open(place: &Place) -> Connection {
     Connection::open(place.path("rowlock.db")).unwrap()
 }
 
-/// Runs a remedy as it is printed.
-fn mend(place: &Place, remedy: &str) {
-    let words: Vec<&str> = remedy.split(' ').collect();
-    assert_eq!(words[0], "rowlock", "{remedy}");
-    place.ok(&words[1..]);
-    assert_eq!(place.doctor(&[]).0, Some(0));
-}
-
 #[test]
 fn a_store_that_is_well_has_no_findings() {
     let place = well();
     let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(0));
-    assert_eq!(found.len(), 15);
+    assert_eq!(found.len(), 17);
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
     let text = place.ok(&["doctor"]);
     assert!(
@@ -76,10 +71,12 @@ fn damage_is_found() {
     let (level, what, remedy) = place.only("R001", &[]);
     assert_eq!(level, "error");
     assert!(what.starts_with("the file is damaged: "), "{what}");
-    assert_eq!(
-        remedy,
-        "sqlite3 ./rowlock.db .recover | sqlite3 recovered.db"
-    );
+    assert_eq!(remedy, "sqlite3 ./rowlock.db .dump | sqlite3 recovered.db");
+    place.remedy(&remedy);
+    let (exit, found) = place.doctor(&["--url", "sqlite:recovered.db"]);
+    assert_eq!(exit, Some(0), "{found:#?}");
+    let stats = ["stats", "--json", "--url", "sqlite:recovered.db"];
+    assert_eq!(place.json(&stats)["pending"], 2_000);
 }
 
 #[test]
@@ -90,11 +87,27 @@ fn another_schema_is_found() {
     let (level, what, remedy) = place.only("R002", &[]);
     assert_eq!(level, "error");
     assert_eq!(what, "the index rowlock_job_ready is missing");
-    assert_eq!(remedy, "rowlock migrate sql");
+    let part = "rowlock migrate sql --part 'index rowlock_job_ready' | sqlite3 ./rowlock.db";
+    assert_eq!(remedy, part);
     file.execute_batch("CREATE INDEX rowlock_job_ready ON rowlock_job (queue)")
         .unwrap();
-    let (_, what, _) = place.only("R002", &[]);
+    let (_, what, remedy) = place.only("R002", &[]);
     assert_eq!(what, "the index rowlock_job_ready was changed");
+    place.mend(&remedy);
+    file.execute_batch("DROP TRIGGER rowlock_enqueue_stages; DROP VIEW rowlock_enqueue")
+        .unwrap();
+    let (_, found) = place.doctor(&[]);
+    let mut of_it: Vec<_> = found.iter().filter(|each| each["code"] == "R002").collect();
+    // A view first, then the trigger on it.
+    of_it.reverse();
+    for each in of_it {
+        place.remedy(each["remedy"].as_str().unwrap());
+    }
+    assert_eq!(place.doctor(&[]).0, Some(0));
+    assert_eq!(
+        place.run(&["migrate", "sql", "--part", "table x"]).code,
+        Some(3)
+    );
     file.execute_batch("UPDATE rowlock_migration SET checksum = 'x'")
         .unwrap();
     let (_, what, remedy) = place.only("R002", &[]);
@@ -106,25 +119,40 @@ fn another_schema_is_found() {
     assert_eq!(remedy, "rowlock migrate up");
 }
 
+/// A shell of SQLite's that has begun to read and doesn't end.
+fn forgotten_shell(place: &Place) -> std::process::Child {
+    let mut shell = Command::new("sqlite3");
+    shell
+        .arg("rowlock.db")
+        .current_dir(place.folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    let mut shell = shell.spawn().unwrap();
+    let words = b"BEGIN;\nSELECT count(*) FROM rowlock_job;\n.shell touch reading\n";
+    let stdin = shell.stdin.as_mut().unwrap();
+    stdin.write_all(words).and_then(|()| stdin.flush()).unwrap();
+    until("it reads", || place.path("reading").exists().then_some(()));
+    shell
+}
+
 #[test]
 fn a_log_that_a_reader_holds_up_is_found() {
     let place = well();
-    let (reader, writer) = (open(&place), open(&place));
-    reader.execute_batch("BEGIN").unwrap();
-    reader
-        .query_row("SELECT count(*) FROM rowlock_job", [], |_| Ok(()))
-        .unwrap();
+    let writer = open(&place);
+    let mut reader = forgotten_shell(&place);
     writer
         .execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(20000000))")
         .unwrap();
     let (level, what, remedy) = place.only("R003", &[]);
     assert_eq!(level, "warn");
-    assert!(
-        what.contains("pages are in the write-ahead log only"),
-        "{what}"
+    let who = format!(
+        "only: sqlite3 (process {}) has been reading for long",
+        reader.id()
     );
-    assert_eq!(remedy, "fuser -v ./rowlock.db");
-    reader.execute_batch("COMMIT").unwrap();
+    assert!(what.contains(&who), "{what}");
+    assert_eq!(remedy, format!("kill {}", reader.id()));
+    place.remedy(&remedy);
+    reader.wait().unwrap();
     assert_eq!(place.doctor(&[]).0, Some(0));
 }
 
@@ -135,35 +163,46 @@ fn jobs_of_an_unknown_kind_are_found() {
     let (level, what, remedy) = place.only("R004", &[]);
     assert_eq!(level, "warn");
     assert!(what.starts_with("1 job is waiting of kind typo"), "{what}");
-    assert_eq!(remedy, "rowlock job list --kind typo --state pending");
     assert_eq!(
-        place
-            .ok(&remedy.split(' ').skip(1).collect::<Vec<_>>())
-            .lines()
-            .count(),
-        2
+        remedy,
+        "rowlock job cancel --kind typo --state pending  # or start the worker that knows it"
     );
+    place.mend(&remedy);
+    place.ok(&["enqueue", "new"]);
+    place.write(
+        "rowlock.toml",
+        format!("{ECHO}[handlers.new]\nbuiltin = \"noop\"\n"),
+    );
+    let (_, found) = place.doctor(&[]);
+    let unknown = found.iter().find(|each| each["code"] == "R004").unwrap();
+    place.mend(unknown["remedy"].as_str().unwrap());
 }
 
 #[test]
 fn a_dead_worker_is_found() {
-    let place = well();
+    let place = Place::with_config(&format!("{ECHO}[worker]\nlease = \"1s\"\n"));
+    place.ok(&["apply"]);
     let mut worker = place.start(&["work", "-v"]);
     place.ok(&["enqueue", "echo"]);
     worker.line_with("settled job=1");
     assert_eq!(place.doctor(&[]).0, Some(0));
     worker.signal("KILL");
     worker.wait();
-    assert_eq!(place.doctor(&[]).0, Some(0));
     let file = open(&place);
     file.execute_batch("UPDATE rowlock_worker SET seen_at = seen_at - 91000")
         .unwrap();
     let (level, what, remedy) = place.only("R005", &[]);
     assert_eq!((level.as_str(), remedy.as_str()), ("warn", "rowlock work"));
     assert!(
-        what.contains("(its lease is 30 s) and holds 0 jobs"),
+        what.contains("(its lease is 1 s) and holds 0 jobs"),
         "{what}"
     );
+    // A worker that lives gives it up.
+    let mut worker = Process::start(&mut place.shell(&format!("exec {remedy}")));
+    worker.line_with("silent");
+    worker.signal("TERM");
+    assert_eq!(worker.wait().0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
 }
 
 #[test]
@@ -177,7 +216,34 @@ fn due_jobs_without_a_worker_are_found() {
     let (level, what, remedy) = place.only("R009", &[]);
     assert_eq!(level, "warn");
     assert!(what.contains("has been due for 2 m"), "{what}");
-    mend(&place, &format!("{remedy} --once"));
+    place.mend(&format!("{remedy} --once"));
+}
+
+#[test]
+fn a_kind_that_no_worker_handles_is_found() {
+    let place = well();
+    place.write("other.toml", "[handlers.other]\nbuiltin = \"noop\"\n");
+    let mut worker = place.start(&["work", "--config", "other.toml"]);
+    worker.line_with("worker");
+    place.ok(&["enqueue", "echo"]);
+    place.sql("UPDATE rowlock_job SET scheduled_at = scheduled_at - 120000");
+    let (level, what, remedy) = place.only("R034", &[]);
+    assert_eq!((level.as_str(), remedy.as_str()), ("warn", "rowlock work"));
+    assert!(
+        what.starts_with("1 job is of kind echo due, for 2 m by now, and none runs"),
+        "{what}"
+    );
+    let (_, found) = place.doctor(&["--config", "other.toml"]);
+    let elsewhere = found.iter().find(|each| each["code"] == "R034").unwrap();
+    let words = elsewhere["remedy"].as_str().unwrap();
+    assert!(
+        words.ends_with("# or start the worker that handles it"),
+        "{words}"
+    );
+    place.remedy(words);
+    place.mend(&format!("{remedy} --once"));
+    worker.signal("TERM");
+    assert_eq!(worker.wait().0, Some(0));
 }
 
 #[test]
@@ -187,7 +253,7 @@ fn a_configuration_that_was_not_applied_is_found() {
     let (level, what, remedy) = place.only("R006", &[]);
     assert_eq!(level, "warn");
     assert_eq!(what, "kind echo: queue: \"default\" -> \"mail\"");
-    mend(&place, &remedy);
+    place.mend(&remedy);
     place.write(
         "new.toml",
         format!("{ECHO}queue = \"mail\"\n[handlers.new]\nbuiltin = \"noop\"\n"),
@@ -195,7 +261,7 @@ fn a_configuration_that_was_not_applied_is_found() {
     let (_, what, remedy) = place.only("R006", &["--config", "new.toml"]);
     assert_eq!(what, "kind new: has no row yet");
     assert_eq!(remedy, "rowlock apply --config new.toml");
-    mend(&place, &remedy);
+    place.mend(&remedy);
 }
 
 #[test]
@@ -206,6 +272,7 @@ fn a_less_durable_setting_is_found() {
     assert_eq!(level, "warn");
     assert!(what.contains("a power cut can lose"), "{what}");
     assert_eq!(remedy, "rowlock work --url sqlite:rowlock.db");
+    place.mend(&format!("{remedy} --once"));
 }
 
 #[test]
@@ -216,7 +283,7 @@ fn pauses_and_switches_that_were_left_on_are_found() {
     assert_eq!(level, "warn");
     assert_eq!(what, "queue:mail is set to pause: provider is down");
     assert_eq!(remedy, "rowlock switch clear queue:mail");
-    mend(&place, &remedy);
+    place.mend(&remedy);
     let hold = [
         "switch",
         "set",
@@ -232,7 +299,7 @@ fn pauses_and_switches_that_were_left_on_are_found() {
         what,
         "kind:echo is set to hold until 2100-01-01T00:00:00Z: x"
     );
-    mend(&place, &remedy);
+    place.mend(&remedy);
     open(&place)
         .execute_batch("UPDATE rowlock_kind SET switch = 'hold', switch_until = 1")
         .unwrap();
@@ -250,14 +317,14 @@ fn a_cron_that_is_not_as_declared_is_found() {
         (level.as_str(), what.as_str()),
         ("warn", "cron nightly: has no row yet")
     );
-    mend(&place, &remedy);
+    place.mend(&remedy);
     place.write(
         "rowlock.toml",
         [ECHO, &NIGHTLY.replace("0 3", "0 4")].concat(),
     );
     let (_, what, remedy) = place.only("R016", &[]);
     assert_eq!(what, "cron nightly: cron: \"0 3 * * *\" -> \"0 4 * * *\"");
-    mend(&place, &remedy);
+    place.mend(&remedy);
     place.write("rowlock.toml", ECHO);
     let (level, what, remedy) = place.only("R016", &[]);
     assert_eq!(
@@ -269,7 +336,7 @@ fn a_cron_that_is_not_as_declared_is_found() {
     let moved = place.path("elsewhere.toml");
     std::fs::rename(place.path("rowlock.toml"), moved).unwrap();
     assert_eq!(place.doctor(&[]).0, Some(0));
-    mend(&place, &remedy);
+    place.mend(&remedy);
 }
 
 #[test]
@@ -286,6 +353,11 @@ fn a_cron_that_nobody_fires_is_found() {
     );
     assert!(what.ends_with(": no worker fires it"), "{what}");
     assert_eq!(remedy, "rowlock work");
+    let mut worker = Process::start(&mut place.shell(&format!("exec {remedy} -v")));
+    worker.line_with("settled job=1");
+    worker.signal("TERM");
+    assert_eq!(worker.wait().0, Some(0));
+    assert_eq!(place.doctor(&[]).0, Some(0));
     place.ok(&["cron", "pause", "nightly"]);
     let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(0));
@@ -294,5 +366,5 @@ fn a_cron_that_nobody_fires_is_found() {
         (&paused["level"], &paused["what"]),
         (&"info".into(), &"cron nightly is paused".into())
     );
-    mend(&place, paused["remedy"].as_str().unwrap());
+    place.mend(paused["remedy"].as_str().unwrap());
 }

@@ -113,6 +113,59 @@ fn the_trace_a_job_was_enqueued_in_reaches_the_program() {
         let got = std::fs::read_to_string(place.path("trace")).unwrap();
         assert_eq!(got.trim_end(), carried);
     }
+    // A flag goes before the environment, for many at once too, and must be right.
+    let other = trace.replace("-01", "-00");
+    let flags = ["--traceparent", &other];
+    let line = "{\"kind\":\"it\"}\n";
+    for (verb, input) in [
+        (&["enqueue", "it"][..], ""),
+        (&["enqueue", "--from", "-"], line),
+    ] {
+        let mut enqueue = place.command(&[verb, &flags].concat());
+        let enqueued = Process::run(enqueue.env("TRACEPARENT", trace), input);
+        assert_eq!(enqueued.code, Some(0), "{enqueued:?}");
+        place.ok(&["work", "--once", "--quiet"]);
+        let got = std::fs::read_to_string(place.path("trace")).unwrap();
+        assert_eq!(got.trim_end(), other);
+        std::fs::remove_file(place.path("trace")).unwrap();
+    }
+    let refused = place.run(&["enqueue", "it", "--traceparent", "nonsense"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stderr.contains("is not a W3C traceparent"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn what_is_logged_in_an_attempt_says_which_it_is() {
+    let place = script("true", "queue = \"mail\"");
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    place.ok(&["enqueue", "it", "--traceparent", trace]);
+    let worked = place.run(&["work", "--once", "-v", "--log", "json"]);
+    assert_eq!(worked.code, Some(0), "{worked:?}");
+    let lines = worked
+        .stderr
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let mut ended = lines.filter(|line: &serde_json::Value| line["message"] == "program ended");
+    let span = ended.next().unwrap_or_else(|| panic!("{worked:?}"))["span"].clone();
+    for (field, value) in [
+        ("name", "rowlock.run"),
+        ("job", "1"),
+        ("kind", "it"),
+        ("queue", "mail"),
+        ("trace", trace),
+    ] {
+        assert_eq!(span[field], value, "{field}: {span}");
+    }
+    assert_eq!(span["attempt"], 1, "{span}");
+    assert!(
+        span["worker"]
+            .as_str()
+            .is_some_and(|worker| !worker.is_empty()),
+        "{span}"
+    );
 }
 
 #[test]

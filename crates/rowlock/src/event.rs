@@ -1,6 +1,10 @@
 //! What a worker counts and measures, through the `metrics` facade: without a recorder it costs next
 //! to nothing. [`TABLE`] is the contract; docs/metrics.md is compared with it.
 
+mod vitals;
+
+pub use vitals::vitals;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -13,7 +17,6 @@ use crate::guard::{Did, Judged, What};
 use crate::job::{Cron, Name};
 use crate::settle::{Settled, Settlement, Verdict};
 use crate::stage::{Enqueued, Status};
-use crate::switch::Switch;
 
 /// What kind of number it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +111,15 @@ const PIN_BEHIND: &str = "rowlock_guard_oldest_transactions";
 const GUARDED: &str = "rowlock_guard_actions_total";
 const BUDGET_WAIT: &str = "rowlock_budget_wait_seconds";
 const BUDGET_GIVEN_UP: &str = "rowlock_budget_timeouts_total";
+const SWITCH_ON: &str = "rowlock_switch_on";
+const HORIZON: &str = "rowlock_horizon_age_seconds";
+const HORIZON_BEHIND: &str = "rowlock_horizon_age_transactions";
+const DEAD: &str = "rowlock_dead_rows";
+const DEAD_ALL: &str = "rowlock_database_dead_rows";
+const ROTATIONS: &str = "rowlock_ring_rotations_total";
+const SEGMENT: &str = "rowlock_segment_bytes";
+const WAL: &str = "rowlock_wal_bytes_total";
+const SQLITE_WAL: &str = "rowlock_sqlite_wal_bytes";
 
 const fn metric(
     name: &'static str,
@@ -155,6 +167,7 @@ pub const TABLE: &[Metric] = &[
     metric(PAIR_LOST, Type::Counter, &["pair"], "rows that only ticks have found: their enqueue was lost"),
     metric(PAIR_INEFFECTIVE, Type::Counter, &["pair"], "jobs that were done twice in a row while their row still asked for it"),
     metric(SWITCH_REJECTED, Type::Counter, &["target", "name"], "enqueues that a switch has refused since it was set"),
+    metric(SWITCH_ON, Type::Gauge, &["target", "name", "mode"], "1 while a switch of a kind, a queue or a pair is on, by its mode: reject, hold or pause"),
     metric(DRAIN_SENT, Type::Counter, &["route"], "jobs that this process sent to a sink, those sent again included"),
     metric(DRAIN_LOST, Type::Counter, &["route"], "jobs that a sink had lost, or never got, and that went back to be sent again"),
     metric(DRAIN_VERDICTS, Type::Counter, &["route", "answer"], "verdicts that came back from a sink, by the store's answer: accepted or lease_lost"),
@@ -167,6 +180,14 @@ pub const TABLE: &[Metric] = &[
     metric(GUARDED, Type::Counter, &["class", "did"], "what the guard did about transactions that were too old or too many: cancelled, terminated, idle (a cancel ends no idle transaction), refused (the role lacks rights), gone (it had ended by itself); the class is none for those of no class"),
     metric(BUDGET_WAIT, Type::Seconds, &["class"], "how long a transaction waited for its place in a budget"),
     metric(BUDGET_GIVEN_UP, Type::Counter, &["class"], "transactions that got no place within their time"),
+    metric(HORIZON, Type::Gauge, &[], "how long the oldest transaction has been open that keeps dead rows of this database, as far as the role may see; PostgreSQL only, as the next six"),
+    metric(HORIZON_BEHIND, Type::Gauge, &[], "how many transactions have begun since the oldest one that a session, a prepared transaction, a slot or a standby may still look at"),
+    metric(DEAD, Type::Gauge, &["table"], "dead rows of our own tables, as the server counts them; segments and history as one each"),
+    metric(DEAD_ALL, Type::Gauge, &[], "dead rows of all tables of the database"),
+    metric(ROTATIONS, Type::Counter, &[], "how often the ring has turned since the store was made"),
+    metric(SEGMENT, Type::Gauge, &["segment"], "bytes of each segment of the ring, without its indexes"),
+    metric(WAL, Type::Counter, &[], "bytes that the whole server has written to its log since it was made"),
+    metric(SQLITE_WAL, Type::Gauge, &[], "bytes of the file's write-ahead log; SQLite only"),
     metric(STORE, Type::Gauge, &[], "1 when the store could be read for this scrape, otherwise 0 and the gauges of queues are old"),
 ];
 
@@ -178,7 +199,9 @@ pub fn describe() {
             Type::Gauge => metrics::describe_gauge!(each.name, each.says),
             Type::Seconds | Type::Sizes => metrics::describe_histogram!(each.name, each.says),
         }
-        if each.of == Type::Counter && each.labels.is_empty() {
+        // Those of the server are absolute, and a file has none.
+        let ours = ![ROTATIONS, WAL].contains(&each.name);
+        if each.of == Type::Counter && each.labels.is_empty() && ours {
             counter!(each.name).increment(0);
         }
     }
@@ -389,6 +412,7 @@ impl Queues {
 #[derive(Debug, Default)]
 pub struct Pairs {
     seen: BTreeSet<Name>,
+    on: BTreeSet<vitals::On>,
 }
 
 impl Pairs {
@@ -427,46 +451,9 @@ impl Pairs {
     }
 }
 
-/// What switches have refused, for a scrape.
-pub fn switches(switches: &[Switch]) {
-    for on in switches {
-        let (target, name) = (on.target.as_str(), on.name.to_string());
-        counter!(SWITCH_REJECTED, "target" => target, "name" => name).absolute(on.rejected);
-    }
-}
-
 fn as_u64(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_say_what_they_count() {
-        for each in TABLE {
-            assert!(each.name.starts_with("rowlock_"), "{}", each.name);
-            let total = each.name.ends_with("_total");
-            assert_eq!(total, each.of == Type::Counter, "{}", each.name);
-            let seconds = each.name.ends_with("_seconds");
-            assert!(seconds || each.of != Type::Seconds, "{}", each.name);
-        }
-    }
-
-    #[test]
-    fn the_page_lists_every_metric_as_it_is() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
-        let page = std::fs::read_to_string(page).unwrap();
-        let listed: Vec<&str> = page.lines().filter(|at| at.starts_with("| `")).collect();
-        let table: Vec<String> = TABLE
-            .iter()
-            .map(|each| {
-                let (name, of, says) = (each.name, each.of.as_str(), each.says);
-                let labels: Vec<_> = each.labels.iter().map(|at| format!("`{at}`")).collect();
-                format!("| `{name}` | {of} | {} | {says} |", labels.join(", "))
-            })
-            .collect();
-        assert_eq!(listed, table, "{}", table.join("\n"));
-    }
-}
+mod tests;

@@ -1,10 +1,12 @@
 //! Turns measurements into a table, JSON and a chart.
 
 mod chart;
+mod lines;
 mod number;
 mod table;
 
 pub use chart::chart;
+pub use lines::horizon_chart;
 pub use number::short;
 pub use table::table;
 

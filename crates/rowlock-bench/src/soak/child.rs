@@ -7,15 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use metrics::{
-    Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
-};
 use rowlock::Clock;
 use rowlock::run::task::Thread;
 use rowlock::run::{Builtin, Options, Runner};
 
 use super::jobs;
 use crate::parent::until_it_is_done;
+use crate::recorder::{self, Times, take};
 use crate::server::Server;
 
 /// How often a worker tells.
@@ -23,20 +21,12 @@ const TELL: Duration = Duration::from_millis(100);
 /// What it says first if it can't go on.
 const FAILED: &str = "failed: ";
 
-type Times = Arc<Mutex<Vec<f64>>>;
-
-fn take(times: &Times) -> Vec<f64> {
-    std::mem::take(&mut times.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
 /// Works on a server's schema until stdin is closed.
 ///
 /// # Errors
 /// When the store can't be used.
 pub async fn work(url: &str, schema: &str) -> Result<()> {
-    let times = Times::default();
-    let taken = metrics::set_global_recorder(Claims(Arc::clone(&times)));
-    ensure!(taken.is_ok(), "somebody else records metrics");
+    let times = recorder::install()?;
     let (stopper, _watching) = until_it_is_done()?;
     let rowlock = Server::at(url, schema)?.open().await?;
     let mut worker = rowlock::Worker::new(rowlock, ()).options(Options {
@@ -67,36 +57,6 @@ pub async fn work(url: &str, schema: &str) -> Result<()> {
         let _ = writeln!(std::io::stdout().lock(), "{FAILED}{why}");
     }
     Ok(())
-}
-
-/// Keeps the times of claims, in ms, and no other metric.
-struct Claims(Times);
-
-struct Kept(Times);
-
-impl HistogramFn for Kept {
-    fn record(&self, seconds: f64) {
-        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        times.push(seconds * 1_000.0);
-    }
-}
-
-impl Recorder for Claims {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::noop()
-    }
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::noop()
-    }
-    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        match key.name() == rowlock::event::CLAIM {
-            true => Histogram::from_arc(Arc::new(Kept(Arc::clone(&self.0)))),
-            false => Histogram::noop(),
-        }
-    }
 }
 
 /// Such a process, from outside.

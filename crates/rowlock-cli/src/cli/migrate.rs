@@ -26,8 +26,13 @@ For the engine of --url; no database is asked.
 
 Examples:
   rowlock migrate sql > rowlock.sql
-  rowlock migrate sql --url postgres://localhost/app | psql app")]
-    Sql,
+  rowlock migrate sql --url postgres://localhost/app | psql app
+  rowlock migrate sql --part 'index aside_due' --url postgres://localhost/app | psql app")]
+    Sql {
+        /// Only what makes this index, function, view or trigger anew, as `rowlock doctor` names it
+        #[arg(long, value_name = "PART")]
+        part: Option<String>,
+    },
     /// Print the roles of a PostgreSQL store and what each may do, or make them so
     Roles(Roles),
 }

@@ -254,6 +254,9 @@ pub struct Enqueue {
     /// A label for finding it; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<Name>,
+    /// The W3C trace context that whoever runs it gets [default: the environment's TRACEPARENT]
+    #[arg(long, value_name = "CONTEXT")]
+    pub traceparent: Option<String>,
     /// Refuse a kind that no worker has declared yet
     #[arg(long)]
     pub known: bool,

@@ -122,6 +122,19 @@ Examples:
   rowlock bench soak --url postgres://localhost/app --check
   rowlock bench soak --url postgres://localhost/app --minutes 5")]
     Soak(BenchSoak),
+    /// Long reports beside 500 jobs a second, with a budget and without, on the server of --url
+    #[command(after_help = "\
+Every job changes a row of a table of the application's. Three reports overlap, so that one is always
+open; then the same with a budget of one; then a prepared transaction and an abandoned replication
+slot, each before and after its remedy. Told are the age of the horizon, the dead rows that can't be
+removed, what waits, and how long claims take; the guard must name each with its process, class and
+age. It happens in two databases of its own that are dropped at the end, also after Ctrl-C, and needs
+max_prepared_transactions and wal_level = logical. It takes some twelve minutes.
+
+Examples:
+  rowlock bench horizon --url postgres://localhost/app --check --out docs/bench
+  rowlock bench horizon --url postgres://localhost/app --quick --json")]
+    Horizon(BenchSqlite),
     /// The worker of a soak
     #[command(hide = true)]
     SoakWorker {
@@ -150,7 +163,7 @@ pub struct BenchSqlite {
     /// Tiny sizes: whether everything runs and is counted right, not how fast
     #[arg(long)]
     pub quick: bool,
-    /// Also write the figures into this folder, as JSON and for sqlite as a chart
+    /// Also write the figures into this folder, as JSON and for sqlite and horizon as a chart
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Measure on this folder's disk [default: the current folder]

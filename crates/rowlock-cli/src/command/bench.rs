@@ -6,9 +6,11 @@ use anyhow::{Context, Result};
 use rowlock::Clock;
 use rowlock::run::Signals;
 use rowlock_bench::postgres::pinned;
-use rowlock_bench::report::{Report, chart, missed, table};
+use rowlock_bench::report::{Report, chart, horizon_chart, missed, table};
 use rowlock_bench::sqlite::{self, Part};
-use rowlock_bench::{Machine, Measurement, Pace, Place, Size, pairs, postgres, redis, soak};
+use rowlock_bench::{
+    Machine, Measurement, Pace, Place, Size, horizon, pairs, postgres, redis, soak,
+};
 
 use crate::cli::{Bench, BenchPart, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Global};
 use crate::{exit, out, show};
@@ -32,6 +34,10 @@ pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
         Bench::Soak(BenchSoak { minutes, how }) => {
             let server = needed(global, "soak")?;
             measure(how, What::Soak(server, *minutes), json).await
+        }
+        Bench::Horizon(how) => {
+            let server = needed(global, "horizon")?;
+            measure(how, What::Horizon(server), json).await
         }
         Bench::SoakWorker { tables } => {
             soak::work(needed(global, "soak-worker")?, tables).await?;
@@ -70,6 +76,7 @@ enum What<'a> {
     Pairs(Option<&'a str>),
     Redis(Option<&'a str>, Option<&'a str>),
     Soak(&'a str, u64),
+    Horizon(&'a str),
 }
 
 impl What<'_> {
@@ -108,6 +115,10 @@ impl What<'_> {
                 };
                 let measured = soak::run(size, server, &out::note, stop).await?;
                 Ok(measured.map(|made| vec![made]))
+            }
+            Self::Horizon(server) => {
+                let size = sized(quick, horizon::Size::quick, horizon::Size::full);
+                horizon::run(size, server, &out::note, stop).await
             }
             Self::Redis(to, server) => {
                 let size = sized(quick, redis::Size::quick, redis::Size::full);
@@ -209,9 +220,12 @@ fn keep(folder: &Path, machine: &Machine, all: &[Measurement]) -> Result<()> {
     text.push('\n');
     let name = all.first().map_or("nothing", |first| first.bench);
     let mut files = vec![(format!("{name}.json"), text)];
-    if name == "sqlite" {
-        files.push((format!("{name}.svg"), chart(all, machine)));
-    }
+    let drawn = match name {
+        "sqlite" => Some(chart(all, machine)),
+        "horizon" => Some(horizon_chart(all, machine)),
+        _ => None,
+    };
+    files.extend(drawn.map(|svg| (format!("{name}.svg"), svg)));
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
     for (name, text) in files {
         let path = folder.join(name);

@@ -18,7 +18,7 @@ use rowlock::{Enqueued, Error, Kind, NewJob, Rowlock, Status};
 
 use self::interrupt::Interrupt;
 use self::reader::{Lines, Read};
-use super::enqueue::Known;
+use super::enqueue::{Known, traced};
 use crate::cli::Enqueue;
 use crate::open::{Access, Setup, quoted};
 use crate::{exit, out, show};
@@ -41,6 +41,7 @@ pub async fn run(setup: &Setup, what: &Enqueue, json: bool) -> Result<u8> {
     let mut load = Load {
         known: Known::of(&rowlock, declared.clone()).await?,
         declared,
+        trace: what.traceparent.clone(),
         config: &setup.config,
         rowlock,
         told,
@@ -71,6 +72,8 @@ struct Load<'a> {
     told: Option<Told>,
     config: &'a Config,
     declared: Vec<Kind>,
+    /// The trace that all of them are in.
+    trace: Option<String>,
     known: Known,
     only_known: bool,
     json: bool,
@@ -143,6 +146,7 @@ impl Load<'_> {
     /// Reads a line as a job.
     fn job(&mut self, text: &[u8]) -> Result<NewJob, String> {
         let job = line::parse(text, &self.declared, self.config)?;
+        let job = traced(job, self.trace.as_deref()).map_err(|why| why.to_string())?;
         let kind = job.kind();
         if !self.known.has(kind) {
             if self.only_known {

@@ -97,10 +97,16 @@ fn new_job(name: &Name, what: &Enqueue, declared: &[Kind], config: &Config) -> R
         job = job.unique_until(until);
     }
     let job = what.tags.iter().cloned().fold(job, NewJob::tag);
-    // As other tools hand it on. One that is malformed is nobody's trace.
-    match std::env::var("TRACEPARENT") {
-        Ok(context) => Ok(job.clone().trace_context(context).unwrap_or(job)),
-        Err(_) => Ok(job),
+    Ok(traced(job, what.traceparent.as_deref())?)
+}
+
+/// The job in the trace that a flag names, or that other tools hand on.
+pub fn traced(job: NewJob, flag: Option<&str>) -> Result<NewJob, Error> {
+    match (flag, std::env::var("TRACEPARENT")) {
+        (Some(context), _) => job.trace_context(context),
+        // One that is malformed is nobody's trace.
+        (None, Ok(context)) => Ok(job.clone().trace_context(context).unwrap_or(job)),
+        (None, Err(_)) => Ok(job),
     }
 }
 

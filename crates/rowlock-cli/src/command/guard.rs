@@ -1,7 +1,7 @@
 //! `rowlock guard`: what pins the server's horizon, and what was done about it.
 
 use anyhow::Result;
-use rowlock::guard::{Did, Guard, Policy, Seen, Spared};
+use rowlock::guard::{Cost, Did, Growth, Guard, Policy, Seen, Spared};
 use rowlock::run::Signals;
 use rowlock::{Error, Rowlock};
 use serde_json::{Value, json};
@@ -33,7 +33,11 @@ pub async fn run(setup: &Setup, how: &cli::Guard, json: bool) -> Result<u8> {
             }
             Err(why) => return Err(why.into()),
         };
-        tell(&seen, json)?;
+        let cost = match seen.is_empty() {
+            true => None,
+            false => guard.cost(&seen).await?,
+        };
+        tell(&seen, cost, json)?;
         if seen.is_empty() && !quiet {
             out::note("nothing pins the horizon");
         }
@@ -65,9 +69,24 @@ pub fn guard(setup: &Setup, rowlock: &Rowlock, policy: Policy) -> Result<Guard> 
     Ok(Guard::new(rowlock, policy).classes(setup.config.classes()?))
 }
 
-fn tell(seen: &[Seen], json: bool) -> Result<()> {
+/// What is dead, and what an hour adds.
+type Costs = Option<(Cost, Option<Growth>)>;
+
+fn tell(seen: &[Seen], costs: Costs, json: bool) -> Result<()> {
     if json {
-        return seen.iter().try_for_each(|each| out::json(&shown(each)));
+        let of = |each| {
+            let mut line = shown(each);
+            line["cost"] = costs.map_or(Value::Null, |(cost, growth)| {
+                json!({
+                    "dead_rows": cost.dead_rows,
+                    "dead_bytes": cost.dead_bytes,
+                    "rows_per_hour": growth.map(|growth| growth.rows),
+                    "bytes_per_hour": growth.map(|growth| growth.bytes),
+                })
+            });
+            line
+        };
+        return seen.iter().try_for_each(|each| out::json(&of(each)));
     }
     let mut table = Table::new(&HEADING, &[4, 5]);
     for each in seen {
@@ -76,7 +95,18 @@ fn tell(seen: &[Seen], json: bool) -> Result<()> {
     match seen.is_empty() {
         true => Ok(()),
         false => out::lines(&table.lines()),
+    }?;
+    if let Some((cost, growth)) = costs {
+        let more =
+            growth.map(|growth| format!(", and {} more while this goes on", an_hour(&growth)));
+        out::line(&format!(
+            "this database has {} dead rows ({}){}",
+            show::count(cost.dead_rows),
+            show::bytes(cost.dead_bytes),
+            more.unwrap_or_default()
+        ))?;
     }
+    Ok(())
 }
 
 const HEADING: [&str; 9] = [
@@ -138,6 +168,15 @@ fn cells(seen: &Seen) -> Vec<String> {
         did,
         said,
     ]
+}
+
+/// What an hour adds while the horizon stands still.
+pub fn an_hour(growth: &Growth) -> String {
+    format!(
+        "{} dead rows ({}) an hour",
+        show::count(growth.rows),
+        show::bytes(growth.bytes)
+    )
 }
 
 /// The beginning of a statement, on one line.

@@ -14,7 +14,7 @@ pub async fn run(setup: &Setup, what: &Migrate, json: bool) -> Result<u8> {
     match what {
         Migrate::Up => up(setup, json).await,
         Migrate::Status => status(setup, json).await,
-        Migrate::Sql => sql(&setup.store, json),
+        Migrate::Sql { part } => sql(&setup.store, part.as_deref(), json),
         Migrate::Roles(how) => match &setup.store {
             Store::Postgres(address) => roles(address, how, json).await,
             Store::Sqlite(_) => Err(exit::with(
@@ -111,7 +111,7 @@ async fn drift(rowlock: &Rowlock) -> Result<Vec<String>> {
 }
 
 /// Prints every migration; a flag alone says for which engine, so a broken configuration doesn't matter.
-pub fn sql_of(global: &Global, json: bool) -> Result<u8> {
+pub fn sql_of(global: &Global, part: Option<&str>, json: bool) -> Result<u8> {
     let store = match parse(global.url.as_deref().unwrap_or_default())? {
         Store::Postgres(mut address) => {
             address.schema = global.schema.clone().unwrap_or_default();
@@ -119,10 +119,29 @@ pub fn sql_of(global: &Global, json: bool) -> Result<u8> {
         }
         file => file,
     };
-    sql(&store, json)
+    sql(&store, part, json)
 }
 
-fn sql(store: &Store, json: bool) -> Result<u8> {
+fn sql(store: &Store, part: Option<&str>, json: bool) -> Result<u8> {
+    if let Some(part) = part {
+        let text = match store {
+            Store::Sqlite(_) => sqlite::part_sql(part)?,
+            Store::Postgres(address) => postgres::part_sql(&address.schema, part),
+        };
+        let unknown = || {
+            let why = format!(
+                "{part:?} is nothing that can be made anew: write it as `rowlock doctor` does, as in \
+                 --part 'index NAME'; a table comes back from a backup only"
+            );
+            exit::with(exit::NOT_FOUND, why)
+        };
+        let text = text.ok_or_else(unknown)?;
+        match json {
+            true => out::json(&json!({ "part": part, "sql": text }))?,
+            false => out::lines(&text)?,
+        }
+        return Ok(exit::OK);
+    }
     match store {
         Store::Sqlite(_) => {
             for step in MIGRATIONS {

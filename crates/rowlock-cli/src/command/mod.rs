@@ -39,8 +39,8 @@ pub async fn run(cli: Cli) -> Result<u8> {
     // These need no store, so a broken configuration doesn't stop them.
     match &verb {
         Verb::Init => return init::run(&global),
-        Verb::Migrate(Migrate::Sql) if global.url.is_some() && global.config.is_none() => {
-            return migrate::sql_of(&global, json);
+        Verb::Migrate(Migrate::Sql { part }) if global.url.is_some() && global.config.is_none() => {
+            return migrate::sql_of(&global, part.as_deref(), json);
         }
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Man { dir } => return man::run(dir.as_deref()),

@@ -119,6 +119,37 @@ impl Place {
         (text("level"), text("what"), text("remedy"))
     }
 
+    /// A shell in which a remedy is run as it is printed: it finds the binary.
+    pub fn shell(&self, line: &str) -> Command {
+        let binary = self.command(&[]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(self.folder.path());
+        for (name, value) in binary.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        let folder = PathBuf::from(env!("CARGO_BIN_EXE_rowlock"));
+        let folder = folder.parent().expect("a folder").display();
+        let path = std::env::var("PATH").unwrap_or_default();
+        shell.env("PATH", format!("{folder}:{path}"));
+        shell
+    }
+
+    /// Runs a remedy as it is printed, and nothing is wrong any more.
+    pub fn mend(&self, remedy: &str) {
+        self.remedy(remedy);
+        let (exit, found) = self.doctor(&[]);
+        assert_eq!(exit, Some(0), "after {remedy}: {found:#?}");
+    }
+
+    /// Runs a remedy as it is printed.
+    pub fn remedy(&self, remedy: &str) {
+        let finished = Process::run(&mut self.shell(remedy), "");
+        assert_eq!(finished.code, Some(0), "{remedy}: {finished:?}");
+    }
+
     /// How many jobs the store has, whatever their state.
     pub fn jobs(&self) -> u64 {
         let stats = self.json(&["stats", "--json"]);

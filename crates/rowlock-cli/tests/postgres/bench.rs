@@ -116,6 +116,62 @@ fn a_soak_does_every_job_in_a_database_of_its_own() {
     nothing_is_left(&store);
 }
 
+#[test]
+fn long_reports_are_measured_with_a_budget_and_without() {
+    let _alone = alone();
+    let store = Store::empty("this is = not [a configuration");
+    let out = store.place.path("out");
+    let args = [
+        "bench",
+        "horizon",
+        "--quick",
+        "--json",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let lines = figures(&store, &args);
+    let steps = [
+        "three_reports_at_once",
+        "one_report_at_a_time",
+        "prepared_transaction",
+        "abandoned_slot",
+    ];
+    assert_eq!(lines.len(), steps.len(), "{lines:#?}");
+    for (line, step) in lines.iter().zip(steps) {
+        assert_eq!(
+            (&line["bench"], &line["step"]),
+            (&"horizon".into(), &step.into())
+        );
+        assert!(line["jobs"].as_u64() > Some(50), "{line}");
+        let looks = line["runs"]["seconds"].as_array().unwrap().len();
+        assert_eq!(line["runs"]["dead_orders"].as_array().unwrap().len(), looks);
+    }
+    for line in &lines[..2] {
+        assert_eq!(line["named_by_guard"], 3.0, "{line}");
+        assert!(line["horizon_age_max"].as_f64() > Some(0.0), "{line}");
+        assert!(line["dead_orders_max"].as_f64() > Some(0.0), "{line}");
+    }
+    for line in &lines[2..] {
+        let rows = |when: &str| line[when].as_f64().unwrap();
+        assert!(rows("dead_before_remedy") > 0.0, "{line}");
+        assert!(
+            rows("dead_after_remedy") < rows("dead_before_remedy"),
+            "{line}"
+        );
+    }
+    let svg = std::fs::read_to_string(out.join("horizon.svg")).unwrap();
+    assert!(
+        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
+    assert_eq!(svg.matches("<polyline").count(), 12, "{svg}");
+    let kept: Value =
+        serde_json::from_slice(&std::fs::read(out.join("horizon.json")).unwrap()).unwrap();
+    assert_eq!(kept["measurements"].as_array().unwrap().len(), 4);
+    std::fs::remove_dir_all(out).unwrap();
+    nothing_is_left(&store);
+}
+
 fn figures(store: &Store, args: &[&str]) -> Vec<Value> {
     let text = store.ok(args);
     let lines = text.lines();

@@ -7,18 +7,18 @@ use crate::store::{CANARY, Store, checked};
 
 const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
 /// Two minutes later, for whoever asks the store.
-const LATER: &str =
+pub const LATER: &str =
     "CREATE OR REPLACE FUNCTION rowlock.now() RETURNS timestamptz LANGUAGE sql VOLATILE
                      AS $$ SELECT clock_timestamp() + interval '2 min' $$";
 
 /// A store with the kinds of its configuration.
-fn well() -> Store {
+pub fn well() -> Store {
     let store = Store::new(ECHO);
     store.ok(&["apply"]);
     store
 }
 
-fn doctor(store: &Store, flags: &[&str]) -> (Option<i32>, Vec<Value>) {
+pub fn doctor(store: &Store, flags: &[&str]) -> (Option<i32>, Vec<Value>) {
     let finished = store.run(&[&["doctor", "--json"], flags].concat());
     assert_eq!(finished.stderr, "", "{finished:?}");
     let lines = finished.stdout.lines();
@@ -27,7 +27,7 @@ fn doctor(store: &Store, flags: &[&str]) -> (Option<i32>, Vec<Value>) {
 }
 
 /// The one finding with this code: its level, its sentence and its remedy.
-fn of(found: &[Value], code: &str) -> Option<(String, String, String)> {
+pub fn of(found: &[Value], code: &str) -> Option<(String, String, String)> {
     let mut those = found.iter().filter(|each| each["code"] == code);
     let text = |each: &Value, field: &str| each[field].as_str().unwrap().to_owned();
     let one = those.next().filter(|each| each["level"] != "ok")?;
@@ -36,7 +36,7 @@ fn of(found: &[Value], code: &str) -> Option<(String, String, String)> {
 }
 
 /// The only one.
-fn only(store: &Store, code: &str, flags: &[&str]) -> (String, String, String) {
+pub fn only(store: &Store, code: &str, flags: &[&str]) -> (String, String, String) {
     let (exit, found) = doctor(store, flags);
     assert_eq!(exit, Some(6), "{found:#?}");
     let bad = found.iter().filter(|each| each["level"] != "ok");
@@ -44,10 +44,9 @@ fn only(store: &Store, code: &str, flags: &[&str]) -> (String, String, String) {
     of(&found, code).unwrap_or_else(|| panic!("no {code}: {found:#?}"))
 }
 
-/// Runs a remedy as it is printed, but for who runs it.
-fn mend(store: &Store, remedy: &str) {
-    let statement = remedy.strip_prefix("psql -c \"").unwrap();
-    store.sql(statement.strip_suffix('"').unwrap());
+/// Runs a remedy as it is printed.
+pub fn mend(store: &Store, remedy: &str) {
+    store.remedy(remedy);
 }
 
 #[test]
@@ -61,7 +60,8 @@ fn a_store_that_is_well_has_no_findings() {
         .collect();
     assert_eq!(
         codes.join(" "),
-        "R002 R004 R005 R006 R008 R009 R010 R011 R012 R013 R014 R015 R016 R017 R018 R019 R020 R021"
+        "R002 R004 R005 R006 R008 R009 R010 R011 R012 R013 R014 R015 R016 R017 R018 R019 R020 R021 R030 R031 R032 R033 \
+         R034"
     );
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
 }
@@ -69,12 +69,26 @@ fn a_store_that_is_well_has_no_findings() {
 #[test]
 fn a_schema_that_was_changed_or_is_newer_is_found() {
     let store = well();
-    store.sql("DROP INDEX rowlock.aside_due");
-    let (level, what, _) = only(&store, "R002", &[]);
-    assert_eq!(
-        (level.as_str(), what.as_str()),
-        ("error", "the index aside_due is missing")
-    );
+    for (spoil, says) in [
+        (
+            "DROP INDEX rowlock.aside_due",
+            "the index aside_due is missing",
+        ),
+        (
+            "DROP INDEX rowlock.job_2_ready",
+            "the index job_2_ready is missing",
+        ),
+        (
+            "DROP FUNCTION rowlock.rotate",
+            "the function rotate is missing",
+        ),
+    ] {
+        store.sql(spoil);
+        let (level, what, remedy) = only(&store, "R002", &[]);
+        assert_eq!((level.as_str(), what.as_str()), ("error", says));
+        mend(&store, &remedy);
+        assert_eq!(doctor(&store, &[]).0, Some(0), "{says}");
+    }
     store.sql("UPDATE rowlock.migration SET version = 99 WHERE version = 3");
     let (_, what, _) = only(&store, "R002", &[]);
     assert!(what.contains("install a newer rowlock"), "{what}");
@@ -86,11 +100,7 @@ fn a_switch_that_was_forgotten_is_found_and_cleared() {
     store.sql("UPDATE rowlock.kind SET switch = 'hold', switch_reason = 'why'");
     let (_, what, remedy) = only(&store, "R008", &[]);
     assert_eq!(what, "kind:echo is set to hold: why");
-    assert_eq!(
-        remedy.split(' ').take(4).collect::<Vec<_>>().join(" "),
-        "rowlock switch clear kind:echo"
-    );
-    store.ok(&["switch", "clear", "kind:echo"]);
+    mend(&store, &remedy);
     assert_eq!(doctor(&store, &[]).0, Some(0));
 }
 
@@ -99,12 +109,16 @@ fn clocks_that_are_apart_are_found() {
     let store = well();
     store.sql(LATER);
     let (_, found) = doctor(&store, &[]);
-    let (level, what, _) = of(&found, "R010").unwrap();
+    let (level, what, remedy) = of(&found, "R010").unwrap();
     assert_eq!(level, "warn");
     assert!(
         what.starts_with("the server's clock is ") && what.contains(" ahead of this machine's"),
         "{what}"
     );
+    // By hand: the remedy is for the machine's own clock.
+    assert_eq!(remedy, "timedatectl set-ntp true");
+    store.sql(&LATER.replace(" + interval '2 min'", ""));
+    assert_eq!(of(&doctor(&store, &[]).1, "R010"), None);
 }
 
 #[test]
@@ -181,14 +195,20 @@ fn a_worker_that_starts_sets_sequences_right() {
 #[test]
 fn another_isolation_by_default_is_found() {
     let store = well();
-    let options = "options=-c%20default_transaction_isolation%3Dserializable";
-    let url = format!("{}?{options}", store.url());
-    let (level, what, _) = only(&store, "R014", &["--url", &url]);
+    let role = format!("strict_{}", store.database.name());
+    store.sql(&format!(
+        "CREATE ROLE {role} SUPERUSER LOGIN; ALTER ROLE {role} SET default_transaction_isolation = 'serializable'"
+    ));
+    let url = store.url_of(&role);
+    let (level, what, remedy) = only(&store, "R014", &["--url", &url]);
     assert_eq!(level, "warn");
     assert!(
         what.starts_with("transactions are SERIALIZABLE by default"),
         "{what}"
     );
+    store.remedy_as(&role, &remedy);
+    assert_eq!(doctor(&store, &["--url", &url]).0, Some(0));
+    store.sql(&format!("DROP ROLE {role}"));
 }
 
 #[test]
@@ -199,6 +219,8 @@ fn a_pooler_that_lets_no_notification_through_is_told_and_is_no_finding() {
     let url = url.replace("postgres@", &format!("postgres:{CANARY}@"));
     let (exit, found) = doctor(&store, &["--url", &url]);
     assert_eq!(exit, Some(0), "{found:#?}");
+    // By hand: another URL is the remedy, and the one of this store leads past the pooler.
+    assert_eq!(of(&doctor(&store, &[]).1, "R015"), None);
     let (level, what, _) = of(&found, "R015").unwrap();
     assert_eq!(level, "info");
     assert!(what.starts_with("notifications don't arrive"), "{what}");

@@ -46,9 +46,13 @@ fn what_pins_the_horizon_is_shown() {
     let lines = store.ok(&["guard", "--once", "--json"]);
     let mut seen = of(&lines, pid);
     assert!(seen["age_seconds"].is_f64() && seen["transactions"].is_u64());
+    for figure in ["dead_rows", "dead_bytes", "rows_per_hour", "bytes_per_hour"] {
+        assert!(seen["cost"][figure].is_u64(), "{figure}: {seen}");
+    }
     let fields = seen.as_object_mut().unwrap();
     fields.remove("age_seconds");
     fields.remove("transactions");
+    fields.remove("cost");
     assert_eq!(
         seen,
         json!({
@@ -62,6 +66,12 @@ fn what_pins_the_horizon_is_shown() {
     assert!(table.starts_with("WHAT "), "{table}");
     let row = format!("pid {pid} metabase (postgres)");
     assert!(table.contains(&row), "{table}");
+    let costs = table.lines().last().unwrap();
+    assert!(costs.starts_with("this database has "), "{table}");
+    assert!(
+        costs.ends_with(" an hour more while this goes on"),
+        "{table}"
+    );
     assert!(lives(&session));
 }
 
@@ -145,6 +155,34 @@ fn a_worker_has_a_guard_inside() {
     worker.signal("TERM");
     let (code, lines) = worker.wait();
     assert_eq!(code, Some(0), "{lines:#?}");
+}
+
+#[test]
+fn sessions_that_a_role_may_not_see_are_told_in_one_line() {
+    let store = Store::new(&format!(
+        "{ECHO}[guard]\nmax_age = \"0s\"\nevery = \"100ms\"\n"
+    ));
+    let role = format!("blind_{}", store.database.name());
+    store.sql(&format!(
+        "CREATE ROLE {role} LOGIN; GRANT ALL ON SCHEMA rowlock TO {role}; GRANT ALL ON ALL TABLES IN SCHEMA rowlock TO {role};
+         GRANT ALL ON ALL SEQUENCES IN SCHEMA rowlock TO {role}; GRANT ALL ON ALL FUNCTIONS IN SCHEMA rowlock TO {role}"
+    ));
+    let (_first, _second) = (reader(&store, "one"), reader(&store, "two"));
+    let url = store.url_of(&role);
+    let mut worker = store.start(&["work", "--url", &url]);
+    let line = worker.line_with("this role may not see");
+    assert!(line.contains("sessions=2"), "{line}");
+    // A few looks later nothing was added to it.
+    for _ in 0..3 {
+        store.ok(&["enqueue", "echo"]);
+        worker.line_with("{}");
+    }
+    worker.signal("TERM");
+    let (code, lines) = worker.wait();
+    assert_eq!(code, Some(0), "{lines:#?}");
+    let said = lines.iter().filter(|line| line.contains("may not see"));
+    assert_eq!(said.count(), 1, "{lines:#?}");
+    store.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
 #[test]

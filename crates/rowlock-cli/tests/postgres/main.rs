@@ -10,13 +10,17 @@ mod bench;
 mod cron;
 mod demo;
 mod doctor;
+mod doctor_horizon;
 mod drain;
 mod guard;
 mod journey;
+mod metrics;
 mod migrate;
 mod pairs;
 #[path = "../place/mod.rs"]
 mod place;
+#[path = "../../../rowlock/tests/postgres/replica.rs"]
+mod replica;
 mod roles;
 mod store;
 mod top;

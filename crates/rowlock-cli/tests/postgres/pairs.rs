@@ -205,8 +205,17 @@ fn rows_of_another_database_get_their_jobs_and_its_password_is_not_kept() {
     let kept = "SELECT count(*) FROM rowlock.pair WHERE declared::text LIKE '%c4nary%'";
     assert_eq!(store.session().value(kept), "0");
     let doctor = store.run(&["doctor"]);
+    assert_eq!(doctor.code, Some(6), "{doctor:?}");
+    let remedy = doctor
+        .stdout
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("remedy: "));
+    other.remedy(remedy.unwrap());
+    let doctor = store.run(&["doctor"]);
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     store.place.write("rowlock.toml", "");
+    let doctor = store.run(&["doctor"]);
+    assert_eq!(doctor.stderr, "", "{doctor:?}");
     let refused = store.run(&["reconcile", "run"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("--config"), "{refused:?}");

@@ -32,6 +32,11 @@ impl Store {
         Self::of(config, server.database_from(Some(&template)))
     }
 
+    /// A database of a server of its own, without anything of ours.
+    pub fn on(server: &Postgres, config: &str) -> Self {
+        Self::of(config, server.database_from(None))
+    }
+
     fn of(config: &str, database: Database) -> Self {
         let login = format!("postgres:{CANARY}@");
         Self {
@@ -88,6 +93,41 @@ impl Store {
 
     pub fn start(&self, args: &[&str]) -> Process {
         Process::start(&mut self.command(args))
+    }
+
+    /// Runs a remedy as it is printed; `psql` finds this database, `rowlock` this store.
+    pub fn remedy(&self, remedy: &str) {
+        self.remedy_as("postgres", remedy);
+    }
+
+    /// The same as another role.
+    pub fn remedy_as(&self, role: &str, remedy: &str) {
+        let mut shell = self.place.shell(remedy);
+        let (_, place) = self.database.url().split_once('@').unwrap();
+        let (place, database) = place.split_once('/').unwrap();
+        let (host, port) = place.split_once(':').unwrap();
+        let psql = Postgres::program("psql");
+        let path = std::env::join_paths(
+            std::iter::once(psql.parent().unwrap().to_owned()).chain(std::env::split_paths(
+                shell
+                    .get_envs()
+                    .find(|(name, _)| *name == "PATH")
+                    .unwrap()
+                    .1
+                    .unwrap(),
+            )),
+        );
+        shell
+            .env("PATH", path.unwrap())
+            .env("ROWLOCK_URL", self.url_of(role))
+            .envs([
+                ("PGHOST", host),
+                ("PGPORT", port),
+                ("PGDATABASE", database),
+                ("PGUSER", role),
+            ]);
+        let finished = checked(&[remedy], Process::run(&mut shell, ""));
+        assert_eq!(finished.code, Some(0), "{remedy}: {finished:?}");
     }
 
     /// A session of the superuser's.

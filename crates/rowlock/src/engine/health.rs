@@ -27,6 +27,39 @@ pub struct Health {
     pub sequences_behind: Vec<(String, i64, i64)>,
     /// The isolation that transactions have unless they say otherwise, if it isn't the usual one.
     pub isolation: Option<String>,
+    /// Known kinds whose jobs have been due for long while none of them runs.
+    pub unhandled: Vec<Unhandled>,
+    /// Settings that autovacuum needs and the server has switched off.
+    pub no_autovacuum: Vec<String>,
+    /// Our tables that autovacuum leaves out, or doesn't get to.
+    pub uncleaned: Vec<Uncleaned>,
+    /// Who keeps the log of a file from being copied back, as far as the system tells: the process, and its
+    /// program.
+    pub readers: Vec<(u32, String)>,
+}
+
+/// Jobs that are due and nobody takes, though nothing stops them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unhandled {
+    /// Their kind.
+    pub kind: Name,
+    /// How many are due.
+    pub jobs: u64,
+    /// For how long the first of them has been.
+    pub oldest: Duration,
+}
+
+/// A table whose dead rows nobody removes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Uncleaned {
+    /// The table.
+    pub table: String,
+    /// Its dead rows.
+    pub dead_rows: u64,
+    /// Whether autovacuum is switched off for it.
+    pub off: bool,
+    /// How long ago it was cleaned up last; nothing if it never was.
+    pub cleaned: Option<Duration>,
 }
 
 /// A transaction whose lock keeps a segment of the ring from being emptied.

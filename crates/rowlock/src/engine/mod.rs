@@ -18,17 +18,19 @@ mod schedule;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod stats;
+mod vitals;
 mod wakeups;
 mod watch;
 
 pub use dispatch::Dispatch;
 pub use fact::{Fact, Integrity};
 pub use filter::Filter;
-pub use health::{Blocker, Health, Holder};
+pub use health::{Blocker, Health, Holder, Uncleaned, Unhandled};
 pub(crate) use routes::DIRECT;
 pub use routes::{Recalled, RouteRow, Routes, SentJob};
 pub use schedule::*;
 pub use stats::{Counts, QueueRow, Stats, WorkerRow};
+pub use vitals::{ServerVitals, Vitals};
 pub use wakeups::{Bell, Wakeups};
 pub use watch::Watch;
 

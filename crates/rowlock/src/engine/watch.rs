@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::Applied;
+use super::{Applied, Vitals};
 use crate::error::{Error, Result};
-use crate::guard::{Action, Class, Pin};
+use crate::guard::{Action, Class, Cost, End, Pin};
 use crate::job::Name;
 
 /// What keeps a server from removing old rows. An engine without a server has nothing of it, and says so.
@@ -15,8 +15,21 @@ pub trait Watch: Send + Sync + 'static {
         Err(no_server())
     }
 
-    /// Ends the transaction that began in a process then; whether it was still there.
-    async fn end(&self, pid: i32, began: i64, action: Action) -> Result<bool> {
+    /// What is dead in the tables of this database.
+    async fn cost(&self) -> Result<Cost> {
+        Err(no_server())
+    }
+
+    /// How many bytes of the log each replication slot keeps, by its name.
+    async fn kept_log(&self) -> Result<Vec<(String, u64)>> {
+        Err(no_server())
+    }
+
+    /// Numbers for a scrape: no job is read for them.
+    async fn vitals(&self) -> Result<Vitals>;
+
+    /// Ends the transaction that began in a process then.
+    async fn end(&self, pid: i32, began: i64, action: Action) -> Result<End> {
         let _ = (pid, began, action);
         Err(no_server())
     }
@@ -51,7 +64,12 @@ mod tests {
 
     struct File;
 
-    impl Watch for File {}
+    #[async_trait]
+    impl Watch for File {
+        async fn vitals(&self) -> Result<Vitals> {
+            Ok(Vitals::default())
+        }
+    }
 
     #[tokio::test]
     async fn an_engine_without_a_server_says_so() {
@@ -59,6 +77,8 @@ mod tests {
         let class = Class::new(name.clone(), 1).unwrap();
         for why in [
             File.pins().await.unwrap_err(),
+            File.cost().await.unwrap_err(),
+            File.kept_log().await.unwrap_err(),
             File.end(1, 0, Action::Terminate).await.unwrap_err(),
             File.classes().await.unwrap_err(),
             File.declare_class(&class).await.unwrap_err(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use super::maintenance::maintains;
 use super::{Class, Pin, What};
 use crate::error::Error;
 use crate::job::Name;
@@ -107,7 +108,7 @@ impl Due {
 pub enum Spared {
     /// It is a session of rowlock's own.
     Ours,
-    /// It keeps the database in order: autovacuum, or a superuser's VACUUM, CREATE INDEX or pg_dump.
+    /// It keeps the database in order: autovacuum, a VACUUM, a CREATE INDEX, or a superuser's pg_dump.
     Maintenance,
     /// It is a process of the server's own.
     Server,
@@ -189,7 +190,7 @@ fn spared(pin: &Pin, policy: &Policy) -> Option<Spared> {
         return Some(Spared::Ours);
     }
     match pin.backend.as_deref() {
-        Some("client backend") if pin.superuser && maintains(pin) => {
+        Some("client backend") if maintains(pin) => {
             (!policy.include_superusers).then_some(Spared::Maintenance)
         }
         Some("client backend") => None,
@@ -204,56 +205,16 @@ fn is_ours(pin: &Pin) -> bool {
     if crate::hooks::switched_off("guard.ours") {
         return false;
     }
-    pin.ours || pin.application.as_deref() == Some(OURS)
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("guard.name_is_not_enough") {
+        return pin.ours || pin.application.as_deref() == Some(OURS);
+    }
+    // Anybody can call itself so: whoever can't change jobs isn't one of ours.
+    pin.ours || (pin.changes_jobs && pin.application.as_deref() == Some(OURS))
 }
 
 /// What our connections call themselves unless their URL says otherwise.
 const OURS: &str = "rowlock";
-
-/// Programs that read a whole database on purpose.
-const PROGRAMS: [&str; 4] = ["pg_dump", "pg_dumpall", "pg_basebackup", "pg_restore"];
-/// The first words of statements that keep a database in order.
-const STATEMENTS: [&[&str]; 8] = [
-    &["vacuum"],
-    &["analyze"],
-    &["reindex"],
-    &["cluster"],
-    &["create", "index"],
-    &["create", "unique", "index"],
-    &["alter", "table"],
-    &["refresh", "materialized", "view"],
-];
-
-fn maintains(pin: &Pin) -> bool {
-    let application = pin.application.as_deref().unwrap_or_default();
-    if PROGRAMS.contains(&application) {
-        return true;
-    }
-    let query = pin.query.as_deref().unwrap_or_default();
-    let mut words = without_comments(query).split(|c: char| !c.is_ascii_alphanumeric());
-    let mut words = words.by_ref().filter(|word| !word.is_empty());
-    let first: Vec<String> = words
-        .by_ref()
-        .take(3)
-        .map(str::to_ascii_lowercase)
-        .collect();
-    STATEMENTS
-        .iter()
-        .any(|statement| first.len() >= statement.len() && first[..statement.len()] == **statement)
-}
-
-/// A statement from where it begins.
-fn without_comments(query: &str) -> &str {
-    let mut rest = query.trim_start();
-    loop {
-        let after = match (rest.strip_prefix("/*"), rest.strip_prefix("--")) {
-            (Some(comment), _) => comment.split_once("*/"),
-            (_, Some(comment)) => comment.split_once('\n'),
-            _ => return rest,
-        };
-        rest = after.map_or("", |(_, after)| after.trim_start());
-    }
-}
 
 /// Marks the youngest of every class of which more run than may.
 fn cap(judged: &mut [Judged], classes: &[Class]) {

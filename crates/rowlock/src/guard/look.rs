@@ -1,9 +1,9 @@
 //! Looks, judges and acts, once or for as long as a worker lives.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Action, Class, Due, Judged, Policy, Spared, judge};
+use super::{Action, Class, Cost, Due, Growth, Judged, Policy, Spared, judge};
 use crate::clock::Clock;
 use crate::engine::Watch;
 use crate::error::{Error, Result};
@@ -17,6 +17,8 @@ pub struct Guard {
     clock: Clock,
     policy: Policy,
     classes: Vec<Class>,
+    /// What was dead at the look before.
+    before: Mutex<Option<Cost>>,
 }
 
 impl std::fmt::Debug for Guard {
@@ -69,6 +71,17 @@ impl Did {
     }
 }
 
+/// What became of a request to end a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// It was asked to.
+    Asked,
+    /// It had ended by itself.
+    Gone,
+    /// The server doesn't let this role do it, and says why.
+    Refused(String),
+}
+
 /// A transaction that was told about: it isn't told again.
 type Told = HashSet<(Option<i32>, Option<String>, i64)>;
 
@@ -81,6 +94,7 @@ impl Guard {
             clock: rowlock.clock().clone(),
             policy,
             classes: Vec::new(),
+            before: Mutex::default(),
         }
     }
 
@@ -123,6 +137,28 @@ impl Guard {
         Ok(seen)
     }
 
+    /// What the pins that were seen cost, and what an hour adds: by two looks of this guard, or at most, as if all that
+    /// is dead had died since the oldest of them began. Nothing if nothing was seen.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub async fn cost(&self, seen: &[Seen]) -> Result<Option<(Cost, Option<Growth>)>> {
+        if seen.is_empty() {
+            return Ok(None);
+        }
+        let cost = self.watch.cost().await?;
+        let before = {
+            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            before.replace(cost)
+        };
+        let oldest = seen.iter().filter_map(|each| each.judged.pin.age).max();
+        let growth = match before {
+            Some(before) => cost.growth_since(&before),
+            None => oldest.and_then(|age| cost.growth_over(age)),
+        };
+        Ok(Some((cost, growth)))
+    }
+
     async fn act(&self, judged: &Judged) -> Result<Did> {
         let (pin, action) = (&judged.pin, self.policy.action);
         let pid = match (judged.due, judged.spared, pin.pid) {
@@ -134,10 +170,10 @@ impl Guard {
             return Ok(Did::Idle);
         }
         match self.watch.end(pid, pin.began, action).await {
-            Ok(false) => Ok(Did::Gone),
-            Ok(true) if action == Action::Cancel => Ok(Did::Cancelled),
-            Ok(true) => Ok(Did::Terminated),
-            Err(Error::Unreachable(why)) => Ok(Did::Refused(why)),
+            Ok(End::Gone) => Ok(Did::Gone),
+            Ok(End::Asked) if action == Action::Cancel => Ok(Did::Cancelled),
+            Ok(End::Asked) => Ok(Did::Terminated),
+            Ok(End::Refused(why)) => Ok(Did::Refused(why)),
             Err(why) => Err(why),
         }
     }
@@ -147,7 +183,12 @@ impl Guard {
         let mut told = Told::new();
         loop {
             match self.look().await {
-                Ok(seen) => tell(&seen, &mut told),
+                Ok(seen) => {
+                    let cost = self.cost(&seen).await.unwrap_or_default();
+                    if tell(&seen, &mut told) {
+                        log_cost(cost);
+                    }
+                }
                 Err(why) => tracing::warn!(%why, "the guard can't see what pins the horizon"),
             }
             tokio::select! {
@@ -158,20 +199,54 @@ impl Guard {
     }
 }
 
-/// Logs, once for each, what is due and was left alone.
-fn tell(seen: &[Seen], told: &mut Told) {
+/// Logs, once for each, what is due and was left alone; whether there was anything to say. What this role may not see
+/// is one thing, however many sessions it is.
+fn tell(seen: &[Seen], told: &mut Told) -> bool {
+    let is_hidden = |each: &&Seen| each.judged.spared == Some(Spared::Hidden);
     let key = |each: &Seen| {
         let pin = &each.judged.pin;
         (pin.pid, pin.name.clone(), pin.began)
     };
-    let there: Told = seen.iter().map(key).collect();
+    let all_hidden = (None, Some("hidden".to_owned()), 0);
+    let mut there: Told = seen
+        .iter()
+        .filter(|each| !is_hidden(each))
+        .map(key)
+        .collect();
+    let hidden = seen.iter().filter(is_hidden).count();
+    if hidden > 0 {
+        there.insert(all_hidden.clone());
+    }
     told.retain(|old| there.contains(old));
+    let mut said = false;
+    if hidden > 0 && told.insert(all_hidden) {
+        tracing::warn!(
+            sessions = hidden,
+            "sessions pin the horizon that this role may not see: a superuser may grant pg_monitor"
+        );
+        said = true;
+    }
     let left = |did: &Did| matches!(did, Did::Observed | Did::Idle | Did::Refused(_));
-    let hidden = |each: &Seen| each.judged.spared == Some(Spared::Hidden);
-    for each in seen {
-        if (left(&each.did) || hidden(each)) && told.insert(key(each)) {
+    for each in seen.iter().filter(|each| !is_hidden(each)) {
+        if left(&each.did) && told.insert(key(each)) {
             log(each);
+            said = true;
         }
+    }
+    said
+}
+
+/// One line: what it costs.
+fn log_cost(cost: Option<(Cost, Option<Growth>)>) {
+    if let Some((cost, growth)) = cost {
+        let Growth { rows, bytes } = growth.unwrap_or_default();
+        tracing::warn!(
+            dead_rows = cost.dead_rows,
+            dead_bytes = cost.dead_bytes,
+            rows_an_hour = rows,
+            bytes_an_hour = bytes,
+            "what is dead can't be removed meanwhile"
+        );
     }
 }
 

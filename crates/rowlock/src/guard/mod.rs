@@ -12,13 +12,16 @@
 #[cfg(feature = "postgres")]
 mod budget;
 mod class;
+mod cost;
 mod judge;
 mod look;
+mod maintenance;
 mod pin;
 
 #[cfg(feature = "postgres")]
 pub use budget::{Budget, Enter, Entered, On, Transact};
 pub use class::{Class, Rule};
+pub use cost::{Cost, Growth};
 pub use judge::{Action, Due, Judged, Policy, Spared, judge};
-pub use look::{Did, Guard, Seen};
+pub use look::{Did, End, Guard, Seen};
 pub use pin::{Pin, What};

@@ -60,6 +60,8 @@ pub struct Pin {
     pub backend: Option<String>,
     /// Whether it has logged in as a superuser.
     pub superuser: bool,
+    /// Whether its role may change jobs: only then can it be a worker, whatever it calls itself.
+    pub changes_jobs: bool,
     /// Whether it is a connection of ours.
     pub ours: bool,
     /// Which transaction of its process this is: an action is for this one only.
@@ -68,8 +70,10 @@ pub struct Pin {
 
 /// How much of a statement is shown.
 const SHOWN: usize = 200;
-/// How a program asks for its place in a budget.
-const ENTERING: &str = "budget_enter(";
+/// How a program asks for its place in a budget; `rowlock` stands for the schema.
+const ENTERING: &str = include_str!("../engine/postgres/sql/budget_enter_call.sql");
+/// Each try is a short transaction: one that lasts longer runs, whatever it asked for.
+const A_TRY: Duration = Duration::from_secs(5);
 
 impl Pin {
     /// The first characters of its statement.
@@ -89,8 +93,26 @@ impl Pin {
 
     /// Whether it only asks for its place in a budget: it doesn't run yet.
     pub(super) fn is_entering(&self) -> bool {
-        self.query
-            .as_deref()
-            .is_some_and(|query| query.contains(ENTERING))
+        let query = self.query.as_deref().unwrap_or_default();
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("guard.entering") {
+            return query.contains("budget_enter(");
+        }
+        // Just this statement: a comment that has its words is no question.
+        let Some((before, after)) = entering().split_once("rowlock") else {
+            return false;
+        };
+        let schema = query.trim().strip_prefix(before);
+        let schema = schema.and_then(|rest| rest.strip_suffix(after));
+        let named = schema.is_some_and(|name| !name.contains(['(', '*', ';', ' ']));
+        named && self.age.is_none_or(|age| age < A_TRY)
     }
+}
+
+/// The statement of such a question, without the lines that are for readers.
+pub(super) fn entering() -> &'static str {
+    let mut lines = ENTERING.lines();
+    lines
+        .find(|line| !line.starts_with("--"))
+        .unwrap_or_default()
 }

@@ -156,7 +156,9 @@ async fn attempt(
         "rowlock.run",
         job = %job.id,
         kind = %job.kind,
+        queue = %job.queue,
         attempt = job.attempt,
+        %worker,
         trace = job.trace_context.as_deref(),
     );
     let run = task::catch(handler.run(&cx).instrument(span));

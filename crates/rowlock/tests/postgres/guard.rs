@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowlock::clock::Clock;
 use rowlock::error::Error;
-use rowlock::guard::{Action, Class, Did, Due, Guard, Policy, Rule, Seen, Spared, What};
+use rowlock::guard::{Action, Class, Did, Due, End, Guard, Policy, Rule, Seen, Spared, What};
 use rowlock::{Name, Rowlock};
 use rowlock_testbed::{Database, Postgres, Session, until};
 
@@ -13,17 +13,17 @@ use super::replica::Replica;
 use crate::conformance::world::{Home, name};
 
 /// Longer than a transaction may last.
-const LATER: &str = "10 minutes";
+pub const LATER: &str = "10 minutes";
 
-struct Scene {
-    own: Own,
-    rowlock: Rowlock,
+pub struct Scene {
+    pub own: Own,
+    pub rowlock: Rowlock,
     /// Somebody who looks on.
-    side: Session,
+    pub side: Session,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self::of(Own::new())
     }
 
@@ -36,7 +36,7 @@ impl Scene {
     }
 
     /// A session that calls itself so.
-    fn session(&self, application: &str) -> Session {
+    pub fn session(&self, application: &str) -> Session {
         Session::open(&format!(
             "{}?application_name={application}",
             self.own.url()
@@ -44,7 +44,7 @@ impl Scene {
     }
 
     /// The same, in a transaction with a snapshot.
-    fn reader(&self, application: &str) -> Session {
+    pub fn reader(&self, application: &str) -> Session {
         let session = self.session(application);
         session
             .execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 'reading'")
@@ -53,7 +53,7 @@ impl Scene {
     }
 
     /// Everything looks that much older.
-    fn passes(&self, time: &str) {
+    pub fn passes(&self, time: &str) {
         let later = format!(
             "CREATE OR REPLACE FUNCTION rowlock.now() RETURNS timestamptz LANGUAGE sql VOLATILE
              AS $$ SELECT clock_timestamp() + interval '{time}' $$"
@@ -61,7 +61,7 @@ impl Scene {
         self.side.execute(&later).unwrap();
     }
 
-    fn look(&self, action: Action) -> Vec<Seen> {
+    pub fn look(&self, action: Action) -> Vec<Seen> {
         let policy = Policy {
             action,
             ..Policy::default()
@@ -69,14 +69,14 @@ impl Scene {
         self.look_with(policy).unwrap()
     }
 
-    fn look_with(&self, policy: Policy) -> Result<Vec<Seen>, Error> {
+    pub fn look_with(&self, policy: Policy) -> Result<Vec<Seen>, Error> {
         let mut seen = wait(Guard::new(&self.rowlock, policy).look())?;
         // Whether the server cleans up just now is up to it.
         seen.retain(|each| each.judged.pin.backend.as_deref() != Some("autovacuum worker"));
         Ok(seen)
     }
 
-    fn declare(&self, class: &str, application: &str, max: u32) {
+    pub fn declare(&self, class: &str, application: &str, max: u32) {
         let rule = Rule {
             application_name: Some(application.to_owned()),
             ..Rule::default()
@@ -86,7 +86,7 @@ impl Scene {
     }
 
     /// Waits until a session is blocked while it holds a snapshot.
-    fn until_blocked(&self, application: &str) {
+    pub fn until_blocked(&self, application: &str) {
         until("a session waits for a lock", || {
             let blocked = self.side.value(&format!(
                 "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{application}'
@@ -98,17 +98,17 @@ impl Scene {
 }
 
 /// What was seen of one session.
-fn of(seen: &[Seen], pid: i32) -> &Seen {
+pub fn of(seen: &[Seen], pid: i32) -> &Seen {
     let found = seen.iter().find(|each| each.judged.pin.pid == Some(pid));
     found.unwrap_or_else(|| panic!("process {pid} is not in {seen:#?}"))
 }
 
-fn lives(session: &Session) -> bool {
+pub fn lives(session: &Session) -> bool {
     session.query("SELECT 1").is_ok()
 }
 
 /// A server of its own: slots and standbys belong to all of it.
-fn alone() -> (Postgres, Database, Scene) {
+pub fn alone() -> (Postgres, Database, Scene) {
     let server = Postgres::start_own();
     let database = server.database_from(None);
     let own = Own::at(database.url());
@@ -365,7 +365,7 @@ pub fn a_transaction_that_has_ended_meanwhile_is_left_alone() {
         .unwrap();
     let watch = scene.rowlock.watch();
     for action in [Action::Cancel, Action::Terminate] {
-        assert!(!wait(watch.end(pid, began, action)).unwrap());
+        assert_eq!(wait(watch.end(pid, began, action)).unwrap(), End::Gone);
     }
     assert!(lives(&reader));
 }

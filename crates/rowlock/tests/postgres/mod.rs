@@ -27,6 +27,7 @@ mod sessions;
 mod siege;
 mod small;
 pub mod space;
+mod spared;
 mod stand;
 
 use std::future::Future;
@@ -176,6 +177,13 @@ with_servers! {
         a_transaction_that_has_ended_meanwhile_is_left_alone,
         a_guard_looks_again_and_again_until_it_is_asked_to_stop,
         classes_are_kept_for_everybody;
+    spared:
+        maintenance_of_any_role_is_left_alone,
+        a_name_alone_spares_nobody,
+        a_comment_does_not_evade_a_budget,
+        behind_a_pooler_a_shared_session_is_not_ours,
+        a_refusal_is_told_from_a_server_that_is_away,
+        two_looks_tell_what_an_hour_costs;
     budget:
         whoever_waits_pins_nothing,
         no_more_run_at_once_than_the_budget_says,

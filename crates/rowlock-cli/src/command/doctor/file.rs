@@ -37,17 +37,29 @@ pub fn look(address: &Address, health: &Health) -> Vec<Finding> {
     let path = quoted(&show::path(&address.path));
     if !health.damage.is_empty() {
         let what = format!("the file is damaged: {}", health.damage.join("; "));
-        let remedy = format!("sqlite3 {path} .recover | sqlite3 recovered.db");
+        let remedy = format!("sqlite3 {path} .dump | sqlite3 recovered.db");
         found.push(finding("R001", Level::Error, what, remedy));
         return found;
     }
     if health.log_backlog >= LOG_BACKLOG {
+        let who: Vec<String> = health
+            .readers
+            .iter()
+            .map(|(pid, program)| format!("{} (process {pid})", show::text(program)))
+            .collect();
+        let who = match who.is_empty() {
+            true => "somebody has".to_owned(),
+            false => format!("{} has", who.join(", ")),
+        };
         let what = format!(
-            "{} pages are in the write-ahead log only: somebody has been reading for long, and it \
+            "{} pages are in the write-ahead log only: {who} been reading for long, and it \
              grows until they end",
             show::count(health.log_backlog)
         );
-        let remedy = format!("fuser -v {path}");
+        let remedy = match &health.readers[..] {
+            [(pid, _)] => format!("kill {pid}"),
+            _ => format!("fuser -v {path}"),
+        };
         found.push(finding("R003", Level::Warn, what, remedy));
     }
     if address.synchronous == Synchronous::Normal {

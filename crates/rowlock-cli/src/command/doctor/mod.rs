@@ -1,98 +1,37 @@
 //! `rowlock doctor`: what is wrong or about to go wrong, and the command that mends it.
 //!
-//! Here is what holds for every store; [`file`] knows SQLite, [`server`] PostgreSQL, [`pairs`] what
-//! is derived, [`routes`] what is drained and [`redis`] where to.
+//! Here is what holds for every store; [`file`] knows SQLite, [`server`], [`horizon`] and [`vacuum`]
+//! PostgreSQL, [`pairs`] what is derived, [`routes`] what is drained and [`redis`] where to. [`code`] has
+//! every code.
 
+mod code;
 mod cron;
 mod file;
+mod horizon;
 mod pairs;
 mod redis;
 mod routes;
 mod server;
+mod vacuum;
 
 use std::time::Duration;
 
 use anyhow::Result;
 use rowlock::claim::WorkerId;
-use rowlock::engine::{PairRow, Stats, WorkerRow};
+use rowlock::engine::postgres::part_sql as part_of_server;
+use rowlock::engine::sqlite::part_sql as part_of_file;
+use rowlock::engine::{PairRow, Stats, Unhandled, WorkerRow};
 use rowlock::switch::Switch;
-use rowlock::{Kind, Pair, Rowlock};
+use rowlock::{Kind, Name, Pair, Rowlock};
 use serde::Serialize;
 
-use crate::open::{Access, Setup, Store};
+use crate::open::{Access, Setup, Store, quoted};
 use crate::{exit, out, show};
 
 /// A worker that wasn't heard for so many leases is dead, and nobody has noticed.
 const LEASES: u32 = 3;
 /// A job may be due for so long before somebody asks where the workers are.
 const UNATTENDED: Duration = Duration::from_secs(60);
-
-/// Which stores a code is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
-    All,
-    File,
-    Server,
-    /// Stores with routes.
-    Route,
-}
-
-/// Every code, and what a checkup without it says. docs/findings has a page for each.
-const CODES: [(&str, Of, &str); 29] = [
-    ("R001", Of::File, "the file is whole"),
-    ("R002", Of::All, "the schema is the one this rowlock made"),
-    (
-        "R003",
-        Of::File,
-        "the write-ahead log is copied back in time",
-    ),
-    ("R004", Of::All, "every waiting job has a known kind"),
-    ("R005", Of::All, "every worker was heard lately"),
-    (
-        "R006",
-        Of::All,
-        "kinds, pairs and routes are as the configuration says",
-    ),
-    (
-        "R007",
-        Of::File,
-        "a commit that was answered survives a power cut",
-    ),
-    ("R008", Of::All, "no queue is paused and no switch is on"),
-    ("R009", Of::All, "whatever is due has a worker"),
-    ("R010", Of::Server, "the server's clock agrees with ours"),
-    ("R011", Of::Server, "this role may do what a worker does"),
-    (
-        "R012",
-        Of::Server,
-        "nobody keeps a segment from being emptied",
-    ),
-    ("R013", Of::Server, "new numbers are ahead of stored ones"),
-    (
-        "R014",
-        Of::Server,
-        "transactions are READ COMMITTED by default",
-    ),
-    ("R015", Of::Server, "notifications arrive"),
-    ("R016", Of::All, "every cron is declared and fires"),
-    ("R017", Of::All, "every pair ticks in time"),
-    ("R018", Of::All, "no switch keeps a pair from its rows"),
-    ("R019", Of::All, "every state of the rows has an owner"),
-    ("R020", Of::All, "no key is held back"),
-    ("R021", Of::All, "every pair is in the configuration"),
-    ("R022", Of::Route, "Redis throws no key away"),
-    ("R023", Of::Route, "Redis keeps what it holds on disk"),
-    ("R024", Of::Route, "every sink can be used"),
-    ("R025", Of::Route, "every route has a drain"),
-    ("R026", Of::Route, "what is due is sent at once"),
-    (
-        "R027",
-        Of::Route,
-        "whatever is sent comes back or is derived again",
-    ),
-    ("R028", Of::Route, "every route is in the configuration"),
-    ("R029", Of::Route, "Redis has room for what is sent"),
-];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -122,7 +61,7 @@ fn finding(code: &'static str, level: Level, what: impl Into<String>, remedy: St
 }
 
 pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
-    let found = findings(setup).await?;
+    let found = findings(setup, Depth::All).await?;
     for each in &found {
         match json {
             true => out::json(each)?,
@@ -136,8 +75,17 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
     })
 }
 
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What takes seconds: for a screen that looks again and again.
+    Quick,
+    /// The plans of the pairs' queries as well.
+    All,
+}
+
 /// Everything that was looked at, by code.
-pub async fn findings(setup: &Setup) -> Result<Vec<Finding>> {
+pub async fn findings(setup: &Setup, depth: Depth) -> Result<Vec<Finding>> {
     let other = match &setup.store {
         Store::Sqlite(address) => file::schema(setup, address)?,
         Store::Postgres(address) => server::schema(setup, address).await?,
@@ -147,35 +95,11 @@ pub async fn findings(setup: &Setup) -> Result<Vec<Finding>> {
         Some(other) => vec![other],
         None => {
             let (rowlock, _) = setup.open_quietly(Access::Read).await?;
-            look(setup, &rowlock).await?
+            look(setup, &rowlock, depth).await?
         }
     };
     found.sort_by_key(|each| each.code);
     Ok(found)
-}
-
-/// What was looked at and is well.
-fn well(setup: &Setup, found: &[Finding], drains: bool) -> Vec<Finding> {
-    let unknown = |code: &str| found.iter().all(|each| each.code != code);
-    let here = match &setup.store {
-        Store::Sqlite(_) => Of::File,
-        Store::Postgres(_) => Of::Server,
-    };
-    CODES
-        .into_iter()
-        .filter(|(_, of, _)| match of {
-            Of::All => true,
-            Of::Route => drains,
-            of => *of == here,
-        })
-        .filter(|(code, _, _)| unknown(code))
-        .map(|(code, _, what)| Finding {
-            code,
-            level: Level::Ok,
-            what: what.to_owned(),
-            remedy: None,
-        })
-        .collect()
 }
 
 fn lines(each: &Finding) -> String {
@@ -187,30 +111,44 @@ fn lines(each: &Finding) -> String {
     };
     let first = format!("{level:<5}  {}  {}\n", each.code, show::text(&each.what));
     match &each.remedy {
-        Some(remedy) => format!("{first}             remedy: {remedy}\n"),
+        Some(remedy) => format!("{first}             remedy: {}\n", show::text(remedy)),
         None => first,
     }
 }
 
-async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
+async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Finding>> {
     let store = rowlock.operate();
     let health = store.health().await?;
     let mut found = match &setup.store {
         Store::Sqlite(address) => file::look(address, &health),
-        Store::Postgres(address) => server::look(setup, address, &health).await?,
+        Store::Postgres(address) => {
+            let mut found = server::look(setup, address, &health).await?;
+            found.extend(horizon::look(setup, rowlock).await?);
+            let pinned = found.iter().any(|each| each.code == "R030");
+            found.extend(vacuum::look(address, &health, pinned));
+            found
+        }
     };
     if !health.damage.is_empty() {
         return Ok(found);
     }
     for difference in &health.drift {
-        let remedy = setup.line("migrate sql");
-        found.push(finding("R002", Level::Error, difference, remedy));
+        found.push(finding(
+            "R002",
+            Level::Error,
+            difference,
+            made_anew(setup, difference),
+        ));
     }
     let declared = setup.config.kinds()?;
     for (kind, jobs) in &health.unknown_kinds {
         let remedy = match declared.iter().any(|known| known.name == *kind) {
             true => setup.line("apply"),
-            false => setup.line(&format!("job list --kind {kind} --state pending")),
+            // What comes after a # is for people: a shell leaves it out.
+            false => format!(
+                "{}  # or start the worker that knows it",
+                setup.line(&format!("job cancel --kind {kind} --state pending"))
+            ),
         };
         let what = format!(
             "{} waiting of kind {kind}, which no worker has declared yet",
@@ -236,6 +174,10 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
     if found.len() - before == workers.len() {
         let sent_by_others = routes::longest_lag(&rows);
         found.extend(unattended(setup, &store.stats().await?, sent_by_others));
+    } else {
+        let known = |kind: &Name| declared.iter().any(|each| each.name == *kind);
+        let all = health.unhandled.iter();
+        found.extend(all.map(|each| unhandled(setup, each, known(&each.kind))));
     }
     let derived = super::drain::derived(setup, rowlock).await?;
     found.extend(routes::look(setup, &rows, &routes, &derived));
@@ -250,8 +192,11 @@ async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
     let others = switches.iter().filter(|on| !told(on));
     found.extend(others.map(|on| left_on(setup, on)));
     found.extend(pairs::look(setup, &rows, &switches, &ours));
+    if depth == Depth::All {
+        found.extend(pairs::plans(setup, rowlock, &rows).await?);
+    }
     found.extend(cron::look(setup, rowlock).await?);
-    let well = well(setup, &found, drains);
+    let well = code::well(setup, &found, drains);
     found.extend(well);
     Ok(found)
 }
@@ -284,6 +229,51 @@ fn unattended(setup: &Setup, stats: &Stats, for_drains: Duration) -> Option<Find
         show::span(oldest)
     );
     Some(finding("R009", Level::Warn, what, setup.line("work")))
+}
+
+/// Jobs are due, workers are there, and none of them takes one.
+fn unhandled(setup: &Setup, each: &Unhandled, known: bool) -> Finding {
+    let what = format!(
+        "{} of kind {} due, for {} by now, and none runs though workers do: they don't handle it, or \
+         something else comes first",
+        jobs_are(each.jobs),
+        each.kind,
+        show::span(each.oldest)
+    );
+    let remedy = match known {
+        true => setup.line("work"),
+        false => format!(
+            "{}  # or start the worker that handles it",
+            setup.line(&format!("job list --kind {} --state pending", each.kind))
+        ),
+    };
+    finding("R034", Level::Warn, what, remedy)
+}
+
+/// The command that makes an index or a function again, from the words of a difference.
+fn made_anew(setup: &Setup, difference: &str) -> String {
+    let part = difference.strip_prefix("the ").unwrap_or(difference);
+    let part = part
+        .strip_suffix(" is missing")
+        .or(part.strip_suffix(" was changed"));
+    let part = part.unwrap_or_default();
+    let (known, into) = match &setup.store {
+        Store::Sqlite(address) => (
+            part_of_file(part).is_ok_and(|text| text.is_some()),
+            format!("sqlite3 {}", quoted(&show::path(&address.path))),
+        ),
+        Store::Postgres(address) => (
+            part_of_server(&address.schema, part).is_some(),
+            "psql -1".to_owned(),
+        ),
+    };
+    match known {
+        true => {
+            let print = setup.line(&format!("migrate sql --part {}", quoted(part)));
+            format!("{print} | {into}")
+        }
+        false => setup.line("migrate sql"),
+    }
 }
 
 fn drift(setup: &Setup, declared: &[Kind], stored: &[Kind]) -> Vec<Finding> {
@@ -346,25 +336,4 @@ fn jobs(count: u64) -> String {
 
 fn jobs_are(count: u64) -> String {
     format!("{} {}", jobs(count), if count == 1 { "is" } else { "are" })
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn every_code_has_a_page_and_every_page_a_code() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/findings");
-        let mut pages: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|page| page.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        pages.sort();
-        let codes = super::CODES.map(|(code, _, _)| format!("{code}.md"));
-        assert_eq!(pages, codes);
-        for page in codes {
-            let text = std::fs::read_to_string(format!("{folder}/{page}")).unwrap();
-            for part in ["## What", "## Why it matters", "## Remedy"] {
-                assert!(text.contains(part), "{page} has no {part}");
-            }
-        }
-    }
 }

@@ -1,13 +1,15 @@
 //! What can be wrong with pairs.
 
-use rowlock::Pair;
+use anyhow::Result;
 use rowlock::engine::PairRow;
 use rowlock::reconcile::stale;
 use rowlock::switch::{Mode, Switch, Target};
+use rowlock::{Pair, Rowlock};
 
+use super::server::psql;
 use super::{Finding, Level, finding};
-use crate::command::reconcile::stopped_by;
-use crate::open::Setup;
+use crate::command::reconcile::{source, stopped_by, with_source};
+use crate::open::{Setup, Store, quoted};
 use crate::show;
 
 /// How many states are named.
@@ -111,7 +113,10 @@ fn held_back(setup: &Setup, row: &PairRow) -> Option<Finding> {
          without an effect so far)",
         show::count(row.ineffective)
     );
-    let remedy = setup.line(&format!("reconcile list {name}"));
+    let remedy = format!(
+        "{}  # once what was wrong is mended; reconcile list {name} shows which and why",
+        setup.line(&format!("reconcile lift {name} --all"))
+    );
     Some(finding("R020", Level::Warn, what, remedy))
 }
 
@@ -120,4 +125,51 @@ fn stranger(setup: &Setup, row: &PairRow) -> Finding {
     let what = format!("pair {name} is not in the configuration and still ticks");
     let remedy = setup.line(&format!("reconcile remove {name}"));
     finding("R021", Level::Warn, what, remedy)
+}
+
+/// Queries that walk a whole table at every tick. One that can't be asked is told by its ticks.
+pub async fn plans(setup: &Setup, rowlock: &Rowlock, rows: &[PairRow]) -> Result<Vec<Finding>> {
+    let mut found = Vec::new();
+    for row in rows {
+        // Where its password isn't known, nobody can look.
+        let Ok(pair) = with_source(setup, row.pair.clone()) else {
+            continue;
+        };
+        let Ok(examined) = source(rowlock, &pair)?.examine(&pair).await else {
+            continue;
+        };
+        for plan in examined.plans {
+            let asks = match plan.statement.as_str() {
+                "ask" => "asking for single rows",
+                _ => "a tick",
+            };
+            let what = format!("pair {}: {asks} {}", pair.name, plan.what);
+            let remedy = plan.remedy.map(|index| made_in(setup, &pair, &index));
+            let check = || setup.line(&format!("reconcile check {}", pair.name));
+            found.push(finding(
+                "R033",
+                Level::Warn,
+                what,
+                remedy.unwrap_or_else(check),
+            ));
+        }
+    }
+    // Both statements may want the same index.
+    found.dedup_by(|one, other| one.remedy == other.remedy);
+    Ok(found)
+}
+
+/// The index as a command, if it is one: otherwise it is advice in words.
+fn made_in(setup: &Setup, pair: &Pair, index: &str) -> String {
+    if !index.starts_with("CREATE INDEX") {
+        return index.to_owned();
+    }
+    match (&setup.store, &pair.source) {
+        (_, Some(url)) if url.starts_with("sqlite:") => index.to_owned(),
+        (_, Some(_)) | (Store::Postgres(_), None) => psql(index),
+        (Store::Sqlite(address), None) => {
+            let path = quoted(&show::path(&address.path));
+            format!("sqlite3 {path} {}", quoted(index))
+        }
+    }
 }

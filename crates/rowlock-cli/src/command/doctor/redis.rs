@@ -91,7 +91,11 @@ fn judge(route: &Route, examined: &Examination, concern: &Concern) -> Option<Fin
             };
             finding("R023", level, what, cli(route, "CONFIG SET appendonly yes"))
         }
-        Worry::AlmostFull => finding("R029", Level::Warn, what, cli(route, "INFO memory")),
+        Worry::AlmostFull => {
+            let more = examined.max_memory.unwrap_or_default().saturating_mul(2);
+            let remedy = cli(route, &format!("CONFIG SET maxmemory {more}"));
+            finding("R029", Level::Warn, what, remedy)
+        }
         // Sidekiq shares its Redis with whoever likes.
         Worry::ForeignKeys if !route.reports_back() => return None,
         _ => finding("R024", Level::Warn, what, concern.remedy.clone()),

@@ -9,7 +9,7 @@ use rowlock::engine::RouteRow;
 
 use super::{Finding, Level, finding, jobs, jobs_are};
 use crate::command::work::names;
-use crate::open::Setup;
+use crate::open::{Setup, quoted, sink};
 use crate::show;
 
 /// A due job may wait for so long before somebody asks what holds it up.
@@ -24,7 +24,11 @@ pub fn look(
     let mut found = Vec::new();
     for row in rows {
         found.extend(match row.drained {
-            true => lag(setup, row),
+            true => lag(
+                setup,
+                row,
+                ours.iter().find(|route| route.name == row.route),
+            ),
             false => undrained(setup, row),
         });
         let known = ours.iter().any(|route| route.name == row.route);
@@ -84,7 +88,8 @@ fn undrained(setup: &Setup, row: &RouteRow) -> Option<Finding> {
     Some(finding("R025", level, what, remedy))
 }
 
-fn lag(setup: &Setup, row: &RouteRow) -> Option<Finding> {
+/// More workers, if there are any of ours behind that sink; whoever starts them adds the password.
+fn lag(setup: &Setup, row: &RouteRow, route: Option<&Route>) -> Option<Finding> {
     if Duration::from_millis(row.lag_ms) < LAG {
         return None;
     }
@@ -94,7 +99,10 @@ fn lag(setup: &Setup, row: &RouteRow) -> Option<Finding> {
         waiting(row),
         jobs_are(row.sent)
     );
-    let remedy = setup.line("drain status");
+    let remedy = match route.filter(|route| route.reports_back()) {
+        Some(route) => format!("rowlock work --from {}", quoted(&sink(&route.to))),
+        None => setup.line("drain status"),
+    };
     Some(finding("R026", Level::Warn, what, remedy))
 }
 

@@ -109,19 +109,20 @@ fn blocked(blocker: &Blocker) -> Finding {
     let what = format!(
         "{who} has held a lock on job_{} {age}: its {} can't be emptied, and the ring grows",
         blocker.segment,
-        bytes(blocker.bytes),
+        show::bytes(blocker.bytes),
     );
     finding("R012", Level::Warn, what, remedy)
 }
 
-/// A statement for whoever may run it; where, they know best.
-fn psql(statement: &str) -> String {
-    format!("psql -c \"{statement}\"")
-}
-
-fn bytes(bytes: u64) -> String {
-    match bytes / 1024 {
-        kib @ 0..1024 => format!("{kib} KiB"),
-        kib => format!("{} MiB", show::count(kib / 1024)),
+/// A statement for whoever may run it; where, they know best. Names in it may come from anybody: a shell must
+/// not read them.
+pub fn psql(statement: &str) -> String {
+    let mut text = String::with_capacity(statement.len());
+    for c in statement.chars() {
+        if matches!(c, '\\' | '"' | '$' | '`') {
+            text.push('\\');
+        }
+        text.push(c);
     }
+    format!("psql -c \"{text}\"")
 }

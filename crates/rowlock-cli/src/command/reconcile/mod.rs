@@ -74,7 +74,7 @@ async fn the_one(setup: &Setup, rowlock: &Rowlock, name: &Name) -> Result<PairRo
 }
 
 /// The stored pair. Where its rows are is in the configuration: the store keeps no login.
-fn with_source(setup: &Setup, mut pair: Pair) -> Result<Pair> {
+pub fn with_source(setup: &Setup, mut pair: Pair) -> Result<Pair> {
     let Some(stored) = pair.source.take() else {
         return Ok(pair);
     };

@@ -118,6 +118,8 @@ struct Top<'a> {
     /// How many looks the panel had, and when the next one is due.
     turn: u64,
     due: Elapsed,
+    /// When the look under way began.
+    began: Elapsed,
     looking: Task<'a, Looked>,
     opening: Task<'a, Result<Option<Record>, String>>,
     acting: Task<'a, Result<String, String>>,
@@ -135,6 +137,7 @@ impl<'a> Top<'a> {
             link: None,
             turn: 0,
             due: Elapsed::ZERO,
+            began: Elapsed::ZERO,
             looking: None,
             opening: None,
             acting: None,
@@ -186,6 +189,7 @@ impl<'a> Top<'a> {
         if self.looking.is_none() && now >= self.due {
             let plan = Plan::of(self.state.panel, self.state.view, self.turn);
             self.turn += 1;
+            self.began = now;
             let (setup, link) = (self.setup, self.link.clone());
             self.looking = Some(Box::pin(look::look(setup, link, plan)));
         }
@@ -199,7 +203,7 @@ impl<'a> Top<'a> {
             self.examined = Some((now, Elapsed::ZERO));
             let setup = self.setup;
             self.examining = Some(Box::pin(async move {
-                let found = doctor::findings(setup).await;
+                let found = doctor::findings(setup, doctor::Depth::Quick).await;
                 found.map_err(|why| format!("{why:#}"))
             }));
         }
@@ -210,7 +214,8 @@ impl<'a> Top<'a> {
         self.due = match self.turn {
             // What is shown now was chosen while the look was under way.
             0 => Elapsed::ZERO,
-            _ => self.clock.elapsed() + self.state.every,
+            // A store that is slow to answer isn't asked all the time.
+            _ => rest(self.began, self.clock.elapsed(), self.state.every),
         };
         match looked.found {
             Ok(found) => {
@@ -273,4 +278,9 @@ impl<'a> Top<'a> {
             Err(why) => self.state.note = Some(why),
         }
     }
+}
+
+/// When to look again: after the pause that was asked for, and after at least as long a rest as the look took.
+fn rest(began: Elapsed, ended: Elapsed, every: Elapsed) -> Elapsed {
+    ended + every.max(ended.saturating_sub(began))
 }

@@ -304,3 +304,12 @@ fn the_page_about_top_has_every_key_of_the_help() {
         }
     }
 }
+
+#[test]
+fn a_slow_store_is_left_in_peace_for_as_long_as_it_took() {
+    let seconds = Duration::from_secs;
+    let next = |took: u64| super::rest(seconds(10), seconds(10 + took), seconds(2));
+    assert_eq!(next(0), seconds(12));
+    assert_eq!(next(1), seconds(13));
+    assert_eq!(next(30), seconds(70));
+}

@@ -8,7 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::Postgres;
 use super::connect::{Connection, Pool, take};
-use super::error::{is_of_another_isolation, is_stale, is_worn_out, map};
+use super::error::{is_denied, is_of_another_isolation, is_stale, is_worn_out, map};
 use super::statements::{Sql, call};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -85,6 +85,23 @@ impl Postgres {
         let text = statement.text(&self.address.schema);
         self.rows(&self.pool, &text, values, statement.name, PATIENCE)
             .await
+    }
+
+    /// Runs a statement that this role may not be allowed: then the server's words are the inner error.
+    pub(super) async fn ask_leave(
+        &self,
+        statement: Sql,
+        values: &[Value<'_>],
+    ) -> Result<Result<Vec<Row>, String>> {
+        let text = statement.text(&self.address.schema);
+        let client = take(&self.pool, PATIENCE).await?;
+        let asked = Clock::system()
+            .timeout(PATIENCE, client.ask(&text, values))
+            .await;
+        match asked {
+            Some(Err(why)) if is_denied(&why) => Ok(Err(map(&why, statement.name).to_string())),
+            asked => answered(client, asked, statement.name).map(Ok),
+        }
     }
 
     /// Asks an operator's question, or writes what an operator wants.

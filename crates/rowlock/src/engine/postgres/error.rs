@@ -205,6 +205,11 @@ pub(super) fn map_query(why: &tokio_postgres::Error, doing: &str) -> Error {
     }
 }
 
+/// Whether this role lacks the right.
+pub(super) fn is_denied(why: &tokio_postgres::Error) -> bool {
+    why.code().is_some_and(|code| code.code() == "42501")
+}
+
 /// Whether a lock was not to be had in time.
 pub(super) fn is_blocked(why: &tokio_postgres::Error) -> bool {
     why.code().is_some_and(|code| code.code() == "55P03")

@@ -6,20 +6,23 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::Postgres;
+use super::listen::has_own_sessions;
 use super::row::{count, get, json as stored_json, name, number, span};
 use super::statements::sql;
-use crate::engine::{Applied, Watch};
+use crate::engine::{Applied, Vitals, Watch};
 use crate::error::Result;
-use crate::guard::{Action, Class, Pin, Rule, What};
+use crate::guard::{Action, Class, Cost, End, Pin, Rule, What};
 use crate::job::Name;
 
 #[async_trait]
 impl Watch for Postgres {
     async fn pins(&self) -> Result<Vec<Pin>> {
         let mut pins = Vec::new();
+        // Behind a pooler our numbers are those of sessions that others use as well.
+        let own = self.has_own_sessions().await?;
         for row in &self.ask(sql!("pin_sessions"), &[]).await? {
             let mut pin = session(row)?;
-            pin.ours = pin.pid.is_some_and(|pid| self.sessions.has(pid));
+            pin.ours = own && pin.pid.is_some_and(|pid| self.sessions.has(pid));
             pins.push(pin);
         }
         for row in &self.ask(sql!("pin_prepared"), &[]).await? {
@@ -34,15 +37,31 @@ impl Watch for Postgres {
         Ok(pins)
     }
 
-    async fn end(&self, pid: i32, began: i64, action: Action) -> Result<bool> {
+    async fn cost(&self) -> Result<Cost> {
+        self.read_cost().await
+    }
+
+    async fn kept_log(&self) -> Result<Vec<(String, u64)>> {
+        self.read_kept_log().await
+    }
+
+    async fn vitals(&self) -> Result<Vitals> {
+        self.read_vitals().await
+    }
+
+    async fn end(&self, pid: i32, began: i64, action: Action) -> Result<End> {
         let statement = match action {
-            Action::Observe => return Ok(false),
+            Action::Observe => return Ok(End::Gone),
             Action::Cancel => sql!("pin_cancel"),
             Action::Terminate => sql!("pin_terminate"),
         };
         let values: [super::ask::Value<'_>; 2] = [(&pid, Type::INT4), (&began, Type::INT8)];
-        let rows = self.ask(statement, &values).await?;
-        rows.first().map_or(Ok(false), |row| get(row, 0))
+        let rows = match self.ask_leave(statement, &values).await? {
+            Ok(rows) => rows,
+            Err(why) => return Ok(End::Refused(why)),
+        };
+        let asked = rows.first().map_or(Ok(false), |row| get(row, 0))?;
+        Ok(if asked { End::Asked } else { End::Gone })
     }
 
     async fn classes(&self) -> Result<Vec<Class>> {
@@ -71,6 +90,24 @@ impl Watch for Postgres {
     }
 }
 
+impl Postgres {
+    /// Whether a connection of ours is one session of the server's. A worker's listener knows; otherwise it is
+    /// found out once.
+    async fn has_own_sessions(&self) -> Result<bool> {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("guard.own_sessions") {
+            return Ok(true);
+        }
+        if let Some(hears) = self.listener.hears() {
+            return Ok(hears);
+        }
+        let own = self
+            .own_sessions
+            .get_or_try_init(|| has_own_sessions(&self.address));
+        own.await.copied()
+    }
+}
+
 fn session(row: &Row) -> Result<Pin> {
     Ok(Pin {
         what: What::Session,
@@ -84,6 +121,7 @@ fn session(row: &Row) -> Result<Pin> {
         backend: get(row, 7)?,
         superuser: get(row, 8)?,
         began: get(row, 9)?,
+        changes_jobs: get::<Option<bool>>(row, 10)?.unwrap_or(false),
         ..Pin::default()
     })
 }

@@ -4,9 +4,9 @@ use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::Postgres;
-use super::row::{count, get, span};
+use super::row::{count, get, name, span};
 use super::statements::sql;
-use crate::engine::{Blocker, Health, Holder};
+use crate::engine::{Blocker, Health, Holder, Uncleaned, Unhandled};
 use crate::error::Result;
 
 /// Clocks may be so far apart before somebody has to know.
@@ -27,6 +27,19 @@ impl Postgres {
         }
         for row in &self.query(sql!("health_isolation"), &[]).await? {
             health.isolation = Some(get(row, 0)?);
+        }
+        for row in &self.query(sql!("health_autovacuum"), &[]).await? {
+            health.no_autovacuum.push(get(row, 0)?);
+        }
+        for row in &self.query(sql!("health_vacuum"), &[]).await? {
+            health.uncleaned.push(uncleaned(row)?);
+        }
+        for row in &self.query(sql!("health_unhandled"), &[]).await? {
+            health.unhandled.push(Unhandled {
+                kind: name(row, 0)?,
+                jobs: count(row, 1)?,
+                oldest: span(row, 2)?.unwrap_or_default(),
+            });
         }
         Ok(())
     }
@@ -57,5 +70,14 @@ fn blocker(row: &Row) -> Result<Blocker> {
         bytes: count(row, 1)?,
         holder,
         age: span(row, 4)?,
+    })
+}
+
+fn uncleaned(row: &Row) -> Result<Uncleaned> {
+    Ok(Uncleaned {
+        table: get(row, 0)?,
+        dead_rows: count(row, 1)?,
+        off: get(row, 2)?,
+        cleaned: span(row, 3)?,
     })
 }

@@ -177,6 +177,16 @@ async fn has_its_session(client: &Client, other: &Client) -> Option<bool> {
     Some(true)
 }
 
+/// Whether every connection to this address has a session of its own: not behind a pooler that hands one out per
+/// transaction.
+pub(super) async fn has_own_sessions(address: &Address) -> Result<bool> {
+    let io = crate::io::Io::start("rowlock-postgres")?;
+    let one = super::connect::connect(address, &io).await?;
+    let other = super::connect::connect(address, &io).await?;
+    // Without an answer it is safer to take none for ours.
+    Ok(has_its_session(&one, &other).await.unwrap_or(false))
+}
+
 /// Whether notifications arrive over this address. It takes two seconds to be sure that they don't.
 ///
 /// # Errors

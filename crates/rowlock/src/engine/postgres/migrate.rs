@@ -134,6 +134,16 @@ const FUNCTIONS: &[Sql] = &[
     sql!("budget_enter"),
 ];
 
+/// The functions, in that order.
+pub(super) fn functions() -> impl Iterator<Item = Sql> {
+    FUNCTIONS.iter().copied()
+}
+
+/// The tables and indexes of every step.
+pub(super) fn tables() -> impl Iterator<Item = Sql> {
+    MIGRATIONS.iter().map(|step| step.tables)
+}
+
 /// The version this build works with.
 pub const LATEST: u32 = MIGRATIONS.len() as u32;
 

@@ -26,6 +26,7 @@ mod migrate;
 mod operate;
 mod outlook;
 mod pairs;
+mod part;
 mod place;
 mod posts;
 mod ring;
@@ -49,6 +50,7 @@ pub(crate) mod through_sea_orm;
 pub(crate) mod through_sqlx;
 pub(crate) mod through_tokio_postgres;
 mod tick;
+mod vitals;
 mod wanted;
 
 pub use connect::{Address, Schema};
@@ -56,6 +58,7 @@ pub use listen::notifications_arrive;
 pub use migrate::{
     LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, migrations, schema_version,
 };
+pub use part::part_sql;
 pub use roles::{Role, Roles, grant_roles, roles_sql};
 pub use shared::{InSchema, OnPrepared, Prepared};
 pub use source::source;
@@ -64,6 +67,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use tokio::sync::OnceCell;
 
 use self::connect::Pool;
 use self::holdings::Holdings;
@@ -114,6 +119,8 @@ pub struct Postgres {
     segment_bytes: i64,
     /// Its connections, as the server knows them.
     sessions: Sessions,
+    /// Whether they are its own, once that was asked.
+    own_sessions: OnceCell<bool>,
     // Last: connections end with it.
     io: Io,
 }
@@ -175,6 +182,7 @@ impl Postgres {
             errors_kept: 10,
             segment_bytes: SEGMENT_BYTES,
             sessions,
+            own_sessions: OnceCell::new(),
             address,
             clock,
             pool,

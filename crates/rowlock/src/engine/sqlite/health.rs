@@ -1,17 +1,20 @@
 //! A checkup: the file, the schema in it, the log beside it, and what was left lying about.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Params, Row};
 
 use super::error::map;
+use super::readers::readers;
 use super::statements::{Sql, sql};
 use super::{migrate, row};
-use crate::engine::Health;
+use crate::engine::{Health, Unhandled};
 use crate::error::Result;
 
-pub(super) fn health(connection: &Connection, now: Timestamp) -> Result<Health> {
+pub(super) fn health(connection: &Connection, path: &Path, now: Timestamp) -> Result<Health> {
     let damage = damage(connection)?;
     if !damage.is_empty() {
         return Ok(Health {
@@ -19,10 +22,27 @@ pub(super) fn health(connection: &Connection, now: Timestamp) -> Result<Health> 
             ..Health::default()
         });
     }
+    let log_backlog = log_backlog(connection)?;
     Ok(Health {
         damage,
         drift: drift(connection, now)?,
-        log_backlog: log_backlog(connection)?,
+        log_backlog,
+        readers: match log_backlog {
+            0 => Vec::new(),
+            _ => readers(path),
+        },
+        unhandled: all(
+            connection,
+            sql!("health_unhandled"),
+            [now.as_millisecond()],
+            |row| {
+                Ok(Unhandled {
+                    kind: row::name(row, 0)?,
+                    jobs: row::count(row, 1)?,
+                    oldest: Duration::from_millis(row::count(row, 2)?),
+                })
+            },
+        )?,
         unknown_kinds: all(connection, sql!("health_kinds"), [], |row| {
             Ok((row::name(row, 0)?, row::count(row, 1)?))
         })?,
@@ -53,6 +73,21 @@ pub(super) fn drift(connection: &Connection, now: Timestamp) -> Result<Vec<Strin
         }
     }
     Ok(differences)
+}
+
+/// The statements that make `index NAME` and the like anew; nothing for a table, which has rows, and for names
+/// that we don't know.
+///
+/// # Errors
+/// When there is no memory to make a schema in.
+pub fn part_sql(part: &str) -> Result<Option<String>> {
+    let mut fresh = Connection::open_in_memory().map_err(|why| map(why, "making a schema"))?;
+    migrate::up(&mut fresh, Timestamp::UNIX_EPOCH)?;
+    let Some((of, name)) = part.split_once(' ').filter(|(of, _)| *of != "table") else {
+        return Ok(None);
+    };
+    let text = schema(&fresh)?.remove(&(of.to_owned(), name.to_owned()));
+    Ok(text.map(|text| format!("DROP {} IF EXISTS {name};\n{text};\n", of.to_uppercase())))
 }
 
 fn schema(connection: &Connection) -> Result<BTreeMap<(String, String), String>> {

@@ -24,6 +24,7 @@ mod pairs;
 mod plain_select;
 mod posts;
 mod query;
+mod readers;
 mod routes;
 mod row;
 mod rows;
@@ -43,6 +44,7 @@ mod watch;
 mod writer;
 
 pub use connect::{Address, Owner, Synchronous, owner};
+pub use health::part_sql;
 pub use migrate::{LATEST, MIGRATIONS, Migration, SchemaVersion};
 pub use source::source;
 
@@ -460,7 +462,8 @@ impl Operate for Sqlite {
 
     async fn health(&self) -> Result<Health> {
         let now = self.clock.now();
-        self.read(move |on| health::health(on, now)).await
+        let path = self.address.path.clone();
+        self.read(move |on| health::health(on, &path, now)).await
     }
 
     async fn facts(&self, after: Option<JobId>, limit: usize) -> Result<Vec<Fact>> {

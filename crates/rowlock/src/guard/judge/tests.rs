@@ -1,3 +1,4 @@
+use super::super::pin::entering;
 use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -58,11 +59,34 @@ fn the_youngest_beyond_the_budget_are_due() {
 #[test]
 fn whoever_asks_for_a_place_does_not_count() {
     let asking = Pin {
-        query: Some("select * from rowlock.budget_enter($1)".to_owned()),
+        query: Some(entering().replace("rowlock", "jobs")),
         ..session("bi", Duration::ZERO)
     };
-    let found = judged(vec![session("bi", MINUTE), asking], &[class("bi", 1)]);
-    assert!(found.iter().all(|each| each.due.is_none()), "{found:?}");
+    let due = |asking: &Pin| {
+        let found = judged(
+            vec![session("bi", MINUTE), asking.clone()],
+            &[class("bi", 1)],
+        );
+        found.iter().any(|each| each.due.is_some())
+    };
+    assert!(!due(&asking));
+    for words in [
+        "/* budget_enter( */ select 1".to_owned(),
+        format!("select 1 -- {}", entering()),
+        entering().replace("rowlock", "orders /* x"),
+    ] {
+        let evading = Pin {
+            query: Some(words.clone()),
+            ..asking.clone()
+        };
+        assert!(due(&evading), "{words}");
+    }
+    // Whoever asks and then goes on without a place runs.
+    let idle = Pin {
+        age: Some(Duration::from_secs(6)),
+        ..asking
+    };
+    assert!(due(&idle));
 }
 
 #[test]
@@ -71,8 +95,14 @@ fn our_own_sessions_are_spared() {
         ours: true,
         ..session("shop", 10 * MINUTE)
     };
-    let found = judged(vec![session("rowlock", 10 * MINUTE), known], &[]);
+    let worker = Pin {
+        changes_jobs: true,
+        ..session("rowlock", 10 * MINUTE)
+    };
+    let found = judged(vec![worker, known], &[]);
     assert!(found.iter().all(|each| each.spared == Some(Spared::Ours)));
+    let only_named = judged(vec![session("rowlock", 10 * MINUTE)], &[]);
+    assert_eq!(only_named[0].spared, None);
 }
 
 #[test]
@@ -98,6 +128,13 @@ fn maintenance_is_spared_unless_it_is_included() {
             true,
         ),
         of("pg_dump", "COPY public.t TO stdout;", true),
+        of("psql", "VACUUM (ANALYZE) t", false),
+        of(
+            "psql",
+            "/* nightly */ REINDEX TABLE CONCURRENTLY t; -- done",
+            false,
+        ),
+        of("flyway", "CREATE INDEX CONCURRENTLY i ON t (a)", false),
         autovacuum,
     ] {
         let found = judged(vec![pin.clone()], &[]);
@@ -106,7 +143,17 @@ fn maintenance_is_spared_unless_it_is_included() {
         assert_eq!(found[0].spared, None, "{found:?}");
     }
     for pin in [
-        of("psql", "VACUUM FULL t", false),
+        of("pg_dump", "COPY public.t TO stdout;", false),
+        of("psql", "alter table t add a integer", false),
+        of(
+            "psql",
+            "create index i on t (a); select pg_sleep(600)",
+            false,
+        ),
+        Pin {
+            state: Some("idle in transaction".to_owned()),
+            ..of("psql", "CREATE INDEX i ON t (a)", false)
+        },
         of("psql", "select 'vacuum'", true),
         of("psql", "create table index (a int)", true),
     ] {

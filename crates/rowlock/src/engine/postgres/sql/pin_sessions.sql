@@ -3,7 +3,8 @@
 SELECT a.pid, a.application_name, a.usename::text, a.query, a.state,
        (extract(epoch FROM rowlock.now() - coalesce(a.xact_start, a.backend_start)) * 1000)::bigint,
        greatest(age(a.backend_xmin), age(a.backend_xid))::bigint, a.backend_type, coalesce(r.rolsuper, true),
-       coalesce((extract(epoch FROM coalesce(a.xact_start, a.backend_start)) * 1000000)::bigint, 0)
+       coalesce((extract(epoch FROM coalesce(a.xact_start, a.backend_start)) * 1000000)::bigint, 0),
+       has_table_privilege(a.usesysid, 'rowlock.job_0', 'DELETE')
 FROM pg_stat_activity AS a LEFT JOIN pg_roles AS r ON r.oid = a.usesysid
 WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
   AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL)

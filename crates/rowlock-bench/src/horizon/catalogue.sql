@@ -1,0 +1,2 @@
+CREATE TEMP TABLE report (id integer, total bigint);
+DROP TABLE report;

@@ -1,0 +1,1 @@
+UPDATE public.orders SET seen = seen + 1 WHERE id = $1

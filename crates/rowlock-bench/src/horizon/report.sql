@@ -1,0 +1,1 @@
+/* class:analytics */ SELECT count(*), sum(seen)::bigint FROM public.orders

@@ -1,0 +1,84 @@
+//! What a worker on a server tells beside its own counts: the horizon, dead rows, the ring, the log, switches.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+
+use rowlock_testbed::{Process, until};
+
+use crate::store::Store;
+
+const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
+
+fn scrape(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.0\r\nHost: x\r\n\r\n")
+        .unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+/// The value of one line.
+fn value(page: &str, name: &str) -> f64 {
+    let line = page
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let text = line.unwrap_or_else(|| panic!("no {name} in {page}"));
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_scrape_tells_about_the_server() {
+    let store = Store::new(ECHO);
+    store.ok(&["apply"]);
+    let mut worker = store.start(&["work", "--listen", "127.0.0.1:0"]);
+    let line = worker.line_with("http       http://");
+    let (_, address) = line.split_once("http://").unwrap();
+    let (address, _) = address.split_once('/').unwrap();
+    let page = scrape(address);
+    assert_eq!(value(&page, "rowlock_ring_rotations_total"), 0.0);
+    let log = value(&page, "rowlock_wal_bytes_total");
+    assert!(log > 0.0, "{page}");
+    for segment in 0..4 {
+        let name = format!("rowlock_segment_bytes{{segment=\"{segment}\"}}");
+        assert_eq!(value(&page, &name), 0.0);
+    }
+    for table in ["segments", "history", "aside", "key", "kind"] {
+        value(&page, &format!("rowlock_dead_rows{{table=\"{table}\"}}"));
+    }
+    assert!(!page.contains("rowlock_switch_on{"), "{page}");
+    assert!(!page.contains("rowlock_sqlite_wal_bytes "), "{page}");
+
+    let reader = store.session();
+    reader
+        .execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        .unwrap();
+    store.sql("CREATE TABLE orders AS SELECT n FROM generate_series(1, 100) AS n");
+    store.sql("UPDATE orders SET n = n + 1");
+    store.ok(&["enqueue", "echo", "--in", "30s"]);
+    store.sql("SELECT setval('rowlock.ring', 25)");
+    store.ok(&["queue", "pause", "mail"]);
+    let page = until("the server has counted", || {
+        let page = scrape(address);
+        (value(&page, "rowlock_database_dead_rows") >= 100.0).then_some(page)
+    });
+    assert!(value(&page, "rowlock_horizon_age_seconds") > 0.0, "{page}");
+    assert!(
+        value(&page, "rowlock_horizon_age_transactions") >= 3.0,
+        "{page}"
+    );
+    assert_eq!(value(&page, "rowlock_ring_rotations_total"), 3.0);
+    assert!(value(&page, "rowlock_wal_bytes_total") > log, "{page}");
+    let paused = "rowlock_switch_on{target=\"queue\",name=\"mail\",mode=\"pause\"}";
+    assert_eq!(value(&page, paused), 1.0);
+    store.ok(&["queue", "resume", "mail"]);
+    let page = scrape(address);
+    assert_eq!(value(&page, paused), 0.0);
+    let judged = Process::run(Command::new("promtool").args(["check", "metrics"]), &page);
+    let said = format!("{}{}", judged.stdout, judged.stderr);
+    assert_eq!((judged.code, said.as_str()), (Some(0), ""), "{page}");
+    worker.signal("TERM");
+    assert_eq!(worker.wait().0, Some(0));
+}
