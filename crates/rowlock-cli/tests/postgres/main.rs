@@ -6,6 +6,7 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod api;
 mod bench;
 mod cron;
 mod demo;
@@ -18,5 +19,7 @@ mod pairs;
 #[path = "../place/mod.rs"]
 mod place;
 mod roles;
+#[path = "../served/mod.rs"]
+mod served;
 mod store;
 mod top;
