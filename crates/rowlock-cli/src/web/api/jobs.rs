@@ -22,7 +22,7 @@ pub const LIST: &[Field] = &[
     may("state", Is::OneOf(STATES), "In this state"),
     may("queue", NAME, "In this queue"),
     may("kind", NAME, "Of this kind"),
-    may("key", Is::Text(65_536), "With this unique key"),
+    may("key", Is::Text(1_000), "With this unique key"),
     may("tag", NAME, "With this label"),
     may("since", Is::Time, "Added at or after"),
     may("until", Is::Time, "Added before"),

@@ -13,8 +13,8 @@ use crate::web::problem::Problem;
 use crate::web::route::Given;
 use crate::web::shape::{Field, Is, may};
 
-/// As long as a key may be.
-const KEY: Is = Is::Text(65_536);
+/// Longer than any that is stored: what is over 255 bytes is stored as its hash.
+const KEY: Is = Is::Text(1_000);
 
 pub const KEYS: &[Field] = &[
     may(
