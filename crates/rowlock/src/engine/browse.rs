@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::job::{JobId, Name, Record};
 
 /// How many rows one page looks at, at most.
-pub const LOOK: usize = 2_000;
+pub const LOOK: usize = 1_000;
 /// As far as live jobs of a queue are counted.
 pub const MOST: u64 = 10_000;
 

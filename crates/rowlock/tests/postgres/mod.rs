@@ -1,6 +1,7 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
 mod alone;
+mod browse;
 mod budget;
 mod complete;
 mod copies;
@@ -73,6 +74,8 @@ cases! {
         a_job_alone_is_stored_like_one_among_others,
         a_prepared_enqueue_stores_what_any_other_does,
         what_speaks_against_a_job_is_seen_when_it_comes_alone;
+    browse:
+        a_look_reads_no_more_behind_many_rows;
     lanes:
         the_whole_range_of_priorities_is_claimed_from_high_to_low,
         three_thousand_lanes_are_served_in_order,
