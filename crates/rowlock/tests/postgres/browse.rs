@@ -75,7 +75,8 @@ pub async fn a_look_reads_no_more_behind_many_rows(small: Small) {
         }
         // Counts are kept by session, and this one has read nothing yet.
         let fresh = small.own.session();
-        fresh.execute("BEGIN").unwrap();
+        let begin = include_str!("../../src/engine/postgres/sql/look.sql");
+        fresh.execute(begin).unwrap();
         fresh.query(&statement).unwrap();
         let read = fresh.query(&format!(
             "SELECT c.relname, pg_stat_get_xact_tuples_returned(c.oid) FROM pg_class AS c

@@ -39,8 +39,8 @@ impl Browse for Postgres {
             (&look, Type::INT8),
         ];
         let rows = match newest {
-            true => self.ask(sql!("browse_newest"), &values).await?,
-            false => self.ask(sql!("browse"), &values).await?,
+            true => self.look(sql!("browse_newest"), &values).await?,
+            false => self.look(sql!("browse"), &values).await?,
         };
         page(&rows, filter.limit)
     }
@@ -50,7 +50,7 @@ impl Browse for Postgres {
         let values: [(&(dyn ToSql + Sync), Type); 2] =
             [(&now, Type::TIMESTAMPTZ), (&look, Type::INT8)];
         let mut glance = Glance::new();
-        for row in &self.ask(sql!("glance"), &values).await? {
+        for row in &self.look(sql!("glance"), &values).await? {
             let entry = glance.entry(name(row, 0)?).or_default();
             let counts = &mut entry.counts;
             let (state, n): (Option<String>, _) = (get(row, 1)?, count(row, 2)?);
@@ -80,12 +80,12 @@ impl Browse for Postgres {
     async fn in_hand(&self, limit: usize) -> Result<Vec<Record>> {
         let limit = most(limit);
         let values: [(&(dyn ToSql + Sync), Type); 2] = [(&HEAD, Type::INT8), (&limit, Type::INT8)];
-        let rows = self.ask(sql!("in_hand"), &values).await?;
+        let rows = self.look(sql!("in_hand"), &values).await?;
         rows.iter().map(row::record).collect()
     }
 
     async fn hands(&self) -> Result<Vec<WorkerRow>> {
-        let rows = self.ask(sql!("hands"), &[(&HEAD, Type::INT8)]).await?;
+        let rows = self.look(sql!("hands"), &[(&HEAD, Type::INT8)]).await?;
         let read = |row| {
             Ok(WorkerRow {
                 id: WorkerId::stored(get(row, 0)?),

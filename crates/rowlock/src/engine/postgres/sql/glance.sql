@@ -1,5 +1,5 @@
 -- purpose: live jobs by queue, counted as far as the limit, and ended ones from their counts, in one snapshot
--- $1 now $2 as many rows of a lane are looked at
+-- $1 now $2 as many rows of a lane are looked at; a look walks indexes only (look.sql)
 WITH lanes AS MATERIALIZED (
     SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l
 ), apart AS MATERIALIZED (
@@ -34,27 +34,23 @@ WITH lanes AS MATERIALIZED (
                 AND j.ready_at <= $1 AND j.token IS NULL ORDER BY j.ready_at, j.id LIMIT 1)) AS head
             WHERE head.scheduled_at <= $1) AS oldest
     FROM lanes AS lane CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE job.token IS NULL) AS pending,
-               count(*) FILTER (WHERE job.token IS NULL AND job.scheduled_at > $1) AS scheduled,
-               count(*) FILTER (WHERE job.token IS NULL AND job.attempt > 0) AS retrying,
-               count(*) FILTER (WHERE job.token IS NOT NULL) AS processing,
+        SELECT count(*) - count(job.token) AS pending,
+               count(*) FILTER (WHERE job.scheduled_at > $1 AND job.token IS NULL) AS scheduled,
+               count(*) FILTER (WHERE job.attempt > 0 AND job.token IS NULL) AS retrying,
+               count(job.token) AS processing,
                count(*) >= $2 AS cut
         FROM (SELECT * FROM (
             (SELECT j.token, j.scheduled_at, j.attempt FROM rowlock.job_0 AS j
-             WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
-             ORDER BY j.ready_at, j.id LIMIT $2)
+             WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority)
             UNION ALL
             (SELECT j.token, j.scheduled_at, j.attempt FROM rowlock.job_1 AS j
-             WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
-             ORDER BY j.ready_at, j.id LIMIT $2)
+             WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority)
             UNION ALL
             (SELECT j.token, j.scheduled_at, j.attempt FROM rowlock.job_2 AS j
-             WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
-             ORDER BY j.ready_at, j.id LIMIT $2)
+             WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority)
             UNION ALL
             (SELECT j.token, j.scheduled_at, j.attempt FROM rowlock.job_3 AS j
-             WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
-             ORDER BY j.ready_at, j.id LIMIT $2)) AS each LIMIT $2) AS job) AS seen
+             WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority)) AS each LIMIT $2) AS job) AS seen
     UNION ALL
     SELECT apart.queue, apart.kind, count(*) FILTER (WHERE apart.token IS NULL),
            count(*) FILTER (WHERE apart.token IS NULL AND apart.scheduled_at > $1),
