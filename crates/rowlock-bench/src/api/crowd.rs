@@ -41,7 +41,7 @@ pub(super) async fn measure(
             size.backlog, size.rounds
         ));
         // Asked, left alone, and left alone once more.
-        for state in 0..runs.len() {
+        for (state, rates) in runs.iter_mut().enumerate() {
             server.fresh().await?;
             let rowlock = server.open().await?;
             fill(&rowlock, size.backlog).await?;
@@ -62,7 +62,7 @@ pub(super) async fn measure(
                 }
                 _ => work.await?,
             };
-            runs[state].push(rate);
+            rates.push(rate);
         }
     }
     let [asked, alone, again] = &runs;
