@@ -6,6 +6,7 @@
 //! with the index it lacks). `sqlite/`, `postgres/` and `redis/` have one file per load,
 //! [`report`] turns the answers into a table, JSON and a chart.
 
+pub mod api;
 mod databases;
 pub mod horizon;
 mod machine;

@@ -31,6 +31,13 @@ pub struct Complaint {
     text: String,
 }
 
+impl Complaint {
+    /// How the process would end.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+}
+
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

@@ -32,6 +32,8 @@ pub struct Http {
     listener: TcpListener,
     address: SocketAddr,
     recorder: PrometheusHandle,
+    /// What is served beside, and who may come in.
+    web: Option<(Router, String)>,
 }
 
 struct Worker {
@@ -65,14 +67,26 @@ impl Http {
             listener,
             address,
             recorder,
+            web: None,
         })
+    }
+
+    /// Serves this too; `access` says who may come in.
+    pub fn with(mut self, web: Router, access: String) -> Self {
+        self.web = Some((web, access));
+        self
     }
 
     /// The line of a start block.
     pub fn line(&self) -> String {
+        let address = self.address;
+        let api = self.web.as_ref().map(|(_, access)| {
+            let root = crate::web::ROOT;
+            format!("\n  api        http://{address}{root}  ({access})")
+        });
         format!(
-            "  http       http://{}/metrics  /livez  /readyz",
-            self.address
+            "  http       http://{address}/metrics  /livez  /readyz{}",
+            api.unwrap_or_default()
         )
     }
 
@@ -97,11 +111,14 @@ impl Http {
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(ready))
             .route("/metrics", get(numbers))
-            .fallback(async || {
+            .with_state(worker);
+        let routes = match self.web {
+            Some((web, _)) => routes.fallback_service(web),
+            None => routes.fallback(async || {
                 let there = "there are /livez, /readyz and /metrics\n";
                 (StatusCode::NOT_FOUND, there)
-            })
-            .with_state(worker);
+            }),
+        };
         let folding = async {
             loop {
                 clock.sleep(FOLD_EVERY).await;

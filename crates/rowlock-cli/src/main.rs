@@ -1,7 +1,8 @@
 //! The `rowlock` binary: what an operator types.
 //!
 //! [`cli`] says what can be typed, `command/` has one file per verb, [`open`] finds the
-//! configuration and the store, [`http`] answers whoever watches a worker, [`out`] and [`show`] are all that writes to the screen beside
+//! configuration and the store, [`http`] answers whoever watches a worker, [`web`] whoever
+//! looks at the store and changes it, [`out`] and [`show`] are all that writes to the screen beside
 //! `command/top`, which draws on it, and
 //! [`exit`] turns every error into an exit code.
 
@@ -13,6 +14,7 @@ mod log;
 mod open;
 mod out;
 mod show;
+mod web;
 
 use std::process::ExitCode;
 

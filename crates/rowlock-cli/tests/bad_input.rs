@@ -295,7 +295,7 @@ fn a_configuration_that_breaks_a_rule_is_exit_2_and_names_the_line() {
             "use noop, echo, sleep or flaky",
         ),
         ("[handlers.\"a b\"]\nbuiltin = \"echo\"", "valid name"),
-        ("[dashboard]\nbind = \"x\"", "doesn't have yet"),
+        ("[dashboard]\nhosts = [\"a:80\"]", "without a port"),
         (
             "[guard]\naction = \"kill\"",
             "use observe, cancel or terminate",

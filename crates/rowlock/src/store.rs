@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::engine::{Engine, Lead, Operate, Routes, Schedule, Watch};
+use crate::engine::{Browse, Engine, Lead, Operate, Routes, Schedule, Watch};
 use crate::error::{Error, Result};
 use crate::job::{Enqueueable, NewJob};
 use crate::stage::Enqueued;
@@ -16,8 +16,8 @@ pub struct Rowlock {
 }
 
 /// What an engine offers, as one object.
-trait Store: Engine + Operate + Schedule + Lead + Routes + Watch {}
-impl<T: Engine + Operate + Schedule + Lead + Routes + Watch> Store for T {}
+trait Store: Engine + Operate + Browse + Schedule + Lead + Routes + Watch {}
+impl<T: Engine + Operate + Browse + Schedule + Lead + Routes + Watch> Store for T {}
 
 impl std::fmt::Debug for Rowlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -74,7 +74,7 @@ impl Rowlock {
 
     /// A store with an engine and a clock of the caller's choice.
     pub fn with(
-        engine: impl Engine + Operate + Schedule + Lead + Routes + Watch,
+        engine: impl Engine + Operate + Browse + Schedule + Lead + Routes + Watch,
         clock: Clock,
     ) -> Self {
         Self {
@@ -113,6 +113,12 @@ impl Rowlock {
     /// What operators read and change.
     #[must_use]
     pub fn operate(&self) -> &dyn Operate {
+        &*self.store
+    }
+
+    /// Looks that stay cheap however much the store holds.
+    #[must_use]
+    pub fn browse(&self) -> &dyn Browse {
         &*self.store
     }
 

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod cron;
+mod dashboard;
 mod drain;
 mod guard;
 mod migrate;
@@ -10,6 +11,7 @@ mod switch;
 mod top;
 
 pub use cron::Cron;
+pub use dashboard::Dashboard;
 pub use drain::{Drain, DrainRun};
 pub use guard::{Budget, BudgetSet, Guard};
 pub use migrate::{Migrate, Roles};
@@ -144,6 +146,8 @@ pub enum Verb {
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,
+    /// Serve the JSON API of the store, for programs and browsers
+    Dashboard(Dashboard),
     /// Watch queues, workers, jobs, pairs, routes and health on the terminal, and step in
     Top(Top),
     /// Look for what is wrong or about to go wrong, and name the command that mends it
@@ -194,7 +198,8 @@ the drains of rowlock.toml run too. Payloads of the demo kinds:
 Example:
   rowlock dev --url sqlite:/tmp/try.db")]
 pub struct Dev {
-    /// Serve /livez, /readyz and /metrics here [default: 127.0.0.1:7878, if it is free]
+    /// Serve the API, /livez, /readyz and /metrics here [default: [dashboard] bind, else
+    /// 127.0.0.1:7878, if it is free]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
     #[command(flatten)]

@@ -95,6 +95,19 @@ Examples:
   rowlock bench pairs --url postgres://localhost/app --check
   rowlock bench pairs --quick --json")]
     Pairs(BenchSqlite),
+    /// The API of `dashboard`: behind six million rows, and while jobs run, on the server of --url
+    #[command(after_help = "\
+Every GET behind 5 million finished and 1 million pending jobs, beside the same behind a thousand; and
+how fast jobs run while 200 requests a second are answered. It happens in the database of --url
+postgres://... (or ROWLOCK_URL), in schemas rowlock_bench_... of its own that are dropped at the end,
+also after Ctrl-C; it takes some ten minutes and 3 GB. With --check a goal that was missed is named and
+the exit code is 6: p95 at most twice as long (what is quicker than 1 ms counts as 1 ms), no request
+fails, and jobs run at 0.8 of their speed at least.
+
+Examples:
+  rowlock bench api --url postgres://localhost/app --check
+  rowlock bench api --url postgres://localhost/app --quick --json")]
+    Api(BenchSqlite),
     /// Draining to Redis and workers that take from it, in a temporary folder and with --url on a server
     #[command(after_help = "\
 It starts a redis-server of its own from PATH and ends it, or uses the one of --to, below a prefix

@@ -9,7 +9,7 @@ use rowlock_bench::postgres::pinned;
 use rowlock_bench::report::{Report, chart, horizon_chart, missed, table};
 use rowlock_bench::sqlite::{self, Part};
 use rowlock_bench::{
-    Machine, Measurement, Pace, Place, Size, horizon, pairs, postgres, redis, soak,
+    Machine, Measurement, Pace, Place, Size, api, horizon, pairs, postgres, redis, soak,
 };
 
 use crate::cli::{Bench, BenchPart, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Global};
@@ -26,6 +26,7 @@ pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
             };
             measure(how, what, json).await
         }
+        Bench::Api(how) => measure(how, What::Api(needed(global, "api")?), json).await,
         Bench::Pairs(how) => measure(how, What::Pairs(server(global)), json).await,
         Bench::Redis(BenchRedis { to, how }) => {
             let what = What::Redis(to.as_deref(), server(global));
@@ -74,6 +75,7 @@ enum What<'a> {
     Postgres(&'a str, Vec<postgres::Part>),
     Pinned(&'a str),
     Pairs(Option<&'a str>),
+    Api(&'a str),
     Redis(Option<&'a str>, Option<&'a str>),
     Soak(&'a str, u64),
     Horizon(&'a str),
@@ -107,6 +109,10 @@ impl What<'_> {
             Self::Pairs(server) => {
                 let size = sized(quick, pairs::Size::quick, pairs::Size::full);
                 pairs::run(size, place, *server, &out::note, stop).await
+            }
+            Self::Api(server) => {
+                let size = sized(quick, api::Size::quick, api::Size::full);
+                api::run(size, server, &out::note, stop).await
             }
             Self::Soak(server, minutes) => {
                 let size = match quick {

@@ -59,7 +59,7 @@ async fn list(rowlock: &Rowlock, setup: &Setup, json: bool) -> Result<u8> {
     Ok(exit::OK)
 }
 
-fn shown(class: &Class) -> Value {
+pub fn shown(class: &Class) -> Value {
     json!({ "class": class.name, "max": class.max, "match": class.rule })
 }
 

@@ -4,7 +4,7 @@
 //! how to go on; so a file can be mended and continued without adding anything twice.
 
 mod interrupt;
-mod line;
+pub mod line;
 mod reader;
 
 use std::collections::HashSet;

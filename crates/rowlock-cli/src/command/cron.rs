@@ -127,7 +127,7 @@ async fn list(setup: &Setup, json: bool) -> Result<u8> {
     Ok(exit::OK)
 }
 
-fn object(row: &CronRow) -> serde_json::Value {
+pub fn object(row: &CronRow) -> serde_json::Value {
     let (tick, job) = row.last.unzip();
     let cron = &row.cron;
     json!({

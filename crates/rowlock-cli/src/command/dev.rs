@@ -1,6 +1,6 @@
 //! `rowlock dev`: a store and a worker with demo kinds, to try things out.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -16,12 +16,12 @@ use super::work::{
 use crate::cli::Dev;
 use crate::http::Http;
 use crate::open::{Access, Setup};
+use crate::web::{self, Door};
 use crate::{exit, out};
 
-/// Where it listens when nobody says so.
-const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
-
 pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
+    let bind = how.listen.unwrap_or(setup.config.dashboard().bind);
+    let door = Door::new(setup, bind, false)?;
     let configured = setup.config.runners()?;
     let crons = setup.config.crons()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
@@ -43,7 +43,10 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     handlers.extend(configured);
     declare(&rowlock, &handlers).await?;
     let options = setup.config.options();
-    let mut beside = Beside::with(listen(how).await?)?;
+    let access = door.line();
+    let served = web::router(setup, &rowlock, door)?;
+    let http = listen(bind, how.listen.is_some()).await?;
+    let mut beside = Beside::with(http.map(|http| http.with(served, access)))?;
     let mut lines = vec![store_line(setup, created), worker_line(&handlers, &options)];
     lines.extend(scheduler_line(setup, &rowlock).await?);
     lines.extend(routes.iter().map(drain::line));
@@ -66,14 +69,14 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
 }
 
 /// A port that was asked for must be had; the usual one may be taken by another `dev`.
-async fn listen(how: &Dev) -> Result<Option<Http>> {
-    if let Some(address) = how.listen {
-        return Http::bind(address).await.map(Some);
+async fn listen(bind: SocketAddr, wanted: bool) -> Result<Option<Http>> {
+    let bound = Http::bind(bind).await;
+    if wanted {
+        return bound.map(Some);
     }
-    let bound = Http::bind(LISTEN).await;
     if let Err(why) = &bound {
         out::warn(&format!(
-            "{why:#}: going on without /metrics, /livez and /readyz, or choose another port with \
+            "{why:#}: going on without the API, /metrics, /livez and /readyz, or choose another port with \
              --listen"
         ));
     }

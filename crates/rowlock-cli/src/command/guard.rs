@@ -121,7 +121,7 @@ const HEADING: [&str; 9] = [
     "STATEMENT",
 ];
 
-fn shown(seen: &Seen) -> Value {
+pub fn shown(seen: &Seen) -> Value {
     let (judged, pin) = (&seen.judged, &seen.judged.pin);
     json!({
         "what": pin.what.as_str(),

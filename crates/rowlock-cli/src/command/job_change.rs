@@ -24,7 +24,7 @@ pub enum Action {
 
 /// What became of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Done {
+pub enum Done {
     Retried,
     Cancelled,
     Asked,
@@ -34,7 +34,7 @@ enum Done {
 const ALL: [Done; 4] = [Done::Retried, Done::Cancelled, Done::Asked, Done::Deleted];
 
 impl Done {
-    fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Retried => "retried",
             Self::Cancelled => "cancelled",
@@ -76,10 +76,7 @@ pub async fn run(setup: &Setup, action: Action, change: &Change, json: bool) -> 
     if which.ids.is_empty() {
         let mut left = which.limit.map_or(u64::MAX, u64::from);
         let mut next = filter(which, rowlock.clock().now(), PAGE);
-        if action == Action::Retry {
-            // Nobody wants last week's mails again by leaving out a word.
-            next.state = next.state.or(Some(JobState::Failed));
-        }
+        next.state = meant(action, next.state);
         while left > 0 {
             let page = page(&rowlock, action, &mut next).await?;
             let Some(mut ids) = page else { break };
@@ -112,11 +109,46 @@ async fn page(rowlock: &Rowlock, action: Action, next: &mut Filter) -> Result<Op
         return Ok(None);
     };
     next.after = Some(last.id);
-    let wanted = |job: &&Record| action != Action::Cancel || !job.state.is_terminal();
+    let wanted = |job: &&Record| makes_sense(action, job);
     Ok(Some(jobs.iter().filter(wanted).map(|job| job.id).collect()))
 }
 
-/// Changes some jobs; `named` when the user asked for exactly these.
+/// Changes some jobs; says of each what became of it.
+pub async fn change(
+    rowlock: &Rowlock,
+    action: Action,
+    ids: Vec<JobId>,
+) -> Result<Vec<Result<Done, Error>>, Error> {
+    let engine = rowlock.engine();
+    Ok(match action {
+        Action::Retry => as_done(engine.redrive(ids).await?, Done::Retried),
+        Action::Delete => as_done(engine.delete(ids).await?, Done::Deleted),
+        Action::Cancel => {
+            let answers = engine.cancel(ids).await?;
+            let done = |cancel| match cancel {
+                Cancel::Cancelled => Done::Cancelled,
+                Cancel::Requested => Done::Asked,
+            };
+            answers.into_iter().map(|answer| answer.map(done)).collect()
+        }
+    })
+}
+
+/// Whether an action makes sense for a job that a filter has found.
+pub fn makes_sense(action: Action, job: &Record) -> bool {
+    action != Action::Cancel || !job.state.is_terminal()
+}
+
+/// The state that is meant when nobody says one: nobody wants last week's mails again by leaving out a
+/// word.
+pub fn meant(action: Action, state: Option<JobState>) -> Option<JobState> {
+    match action {
+        Action::Retry => state.or(Some(JobState::Failed)),
+        _ => state,
+    }
+}
+
+/// Changes some jobs and tells of it; `named` when the user asked for exactly these.
 async fn apply(
     rowlock: &Rowlock,
     action: Action,
@@ -125,19 +157,7 @@ async fn apply(
     named: bool,
     tally: &mut Tally,
 ) -> Result<()> {
-    let engine = rowlock.engine();
-    let answers: Vec<Result<Done, Error>> = match action {
-        Action::Retry => as_done(engine.redrive(ids.clone()).await?, Done::Retried),
-        Action::Delete => as_done(engine.delete(ids.clone()).await?, Done::Deleted),
-        Action::Cancel => {
-            let answers = engine.cancel(ids.clone()).await?;
-            let done = |cancel| match cancel {
-                Cancel::Cancelled => Done::Cancelled,
-                Cancel::Requested => Done::Asked,
-            };
-            answers.into_iter().map(|answer| answer.map(done)).collect()
-        }
-    };
+    let answers = change(rowlock, action, ids.clone()).await?;
     let logged = match &tally.told {
         Some(told) => told.write(&for_verify(rowlock.clock().now(), &ids, &answers)),
         None => Ok(()),

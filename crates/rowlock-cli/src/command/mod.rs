@@ -2,30 +2,33 @@
 
 mod apply;
 mod bench;
-mod budget;
-mod bulk;
+pub mod budget;
+pub mod bulk;
 mod completions;
-mod cron;
+pub mod cron;
+mod dashboard;
 mod demo;
 mod dev;
-mod doctor;
-mod drain;
-mod enqueue;
-mod guard;
+pub mod doctor;
+pub mod drain;
+pub mod enqueue;
+pub mod guard;
 mod init;
 mod job;
-mod job_change;
+pub mod job_change;
 mod job_list;
 mod job_show;
 mod man;
 mod migrate;
 mod queue;
-mod reconcile;
+pub mod reconcile;
 mod stats;
-mod switch;
+pub mod switch;
 mod top;
 mod verify;
 mod work;
+
+pub use job_show::not_found as job_not_found;
 
 use anyhow::Result;
 
@@ -66,6 +69,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Drain(what) => drain::run(&setup, what, json).await,
         Verb::Guard(how) => guard::run(&setup, &how, json).await,
         Verb::Budget(what) => budget::run(&setup, what, json).await,
+        Verb::Dashboard(how) => dashboard::run(&setup, &how).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Top(how) => top::run(&setup, &how, json).await,
         Verb::Doctor => doctor::run(&setup, json).await,

@@ -26,30 +26,12 @@ pub async fn run(setup: &Setup, what: cli::Switch, json: bool) -> Result<u8> {
 }
 
 async fn set(setup: &Setup, what: &SwitchSet, json: bool) -> Result<u8> {
-    let SwitchTarget { target, name } = &what.target;
-    let mut setting = Setting::new(what.mode);
-    setting.reason = Some(what.reason.clone());
-    setting.by.clone_from(&what.by);
     // What makes no sense for any store isn't asked of one.
-    setting.check(*target)?;
+    Setting::new(what.mode).check(what.target.target)?;
     let rowlock = setup.open(Access::Write).await?;
-    setting.until = until(what, rowlock.clock().now())?;
-    let pairs = rowlock.schedule().pairs().await?;
-    if what.mode == Mode::Reject && !what.lose_jobs {
-        safe_to_reject(setup, &what.target, &pairs)?;
-    }
-    if *target == Target::Pair && !pairs.iter().any(|row| row.pair.name == *name) {
-        return Err(unknown(setup, name, &pairs));
-    }
-    warn_of_stranger(&rowlock, *target, name).await?;
-    let end = setting.until;
-    rowlock
-        .schedule()
-        .switch(*target, name, Some(setting))
-        .await?;
-    for row in stopped(&what.target, what.mode, &pairs) {
-        out::warn(&shout(setup, what, row, end));
-    }
+    let (end, warnings) = turn_on(setup, &rowlock, what).await?;
+    warnings.iter().for_each(|words| out::warn(words));
+    let SwitchTarget { target, name } = &what.target;
     match json {
         true => out::json(&json!({
             "target": target, "name": name, "mode": what.mode, "until": end,
@@ -62,6 +44,38 @@ async fn set(setup: &Setup, what: &SwitchSet, json: bool) -> Result<u8> {
         ))?,
     }
     Ok(exit::OK)
+}
+
+/// Sets a switch; says until when, and what whoever did it should know.
+pub async fn turn_on(
+    setup: &Setup,
+    rowlock: &Rowlock,
+    what: &SwitchSet,
+) -> Result<(Option<Timestamp>, Vec<String>)> {
+    let SwitchTarget { target, name } = &what.target;
+    let mut setting = Setting::new(what.mode);
+    setting.reason = Some(what.reason.clone());
+    setting.by.clone_from(&what.by);
+    setting.check(*target)?;
+    setting.until = until(what, rowlock.clock().now())?;
+    let pairs = rowlock.schedule().pairs().await?;
+    if what.mode == Mode::Reject && !what.lose_jobs {
+        safe_to_reject(setup, &what.target, &pairs)?;
+    }
+    if *target == Target::Pair && !pairs.iter().any(|row| row.pair.name == *name) {
+        return Err(unknown(setup, name, &pairs));
+    }
+    let mut warnings: Vec<String> = Vec::new();
+    warnings.extend(stranger(rowlock, *target, name).await?);
+    let end = setting.until;
+    rowlock
+        .schedule()
+        .switch(*target, name, Some(setting))
+        .await?;
+    for row in stopped(&what.target, what.mode, &pairs) {
+        warnings.push(shout(setup, what, row, end));
+    }
+    Ok((end, warnings))
 }
 
 /// The end that was asked for; one that is over already would change nothing.
@@ -104,24 +118,22 @@ fn safe_to_reject(setup: &Setup, target: &SwitchTarget, pairs: &[PairRow]) -> Re
     ))
 }
 
-async fn warn_of_stranger(rowlock: &Rowlock, target: Target, name: &Name) -> Result<()> {
+/// What to say about a name that nobody has used.
+async fn stranger(rowlock: &Rowlock, target: Target, name: &Name) -> Result<Option<String>> {
     let known = match target {
         Target::Kind => {
             let kinds = rowlock.operate().kinds().await?;
             kinds.iter().any(|kind| kind.name == *name)
         }
         Target::Queue => {
-            let queues = rowlock.operate().queues().await?;
-            queues.iter().any(|row| row.queue == *name)
+            let kinds = rowlock.operate().kinds().await?;
+            rowlock.browse().glance().await?.contains_key(name)
+                || kinds.iter().any(|kind| kind.queue == *name)
         }
         Target::Pair => true,
     };
-    if !known {
-        out::warn(&format!(
-            "nobody has used {target} {name} yet: the switch is on, check the name"
-        ));
-    }
-    Ok(())
+    Ok((!known)
+        .then(|| format!("nobody has used {target} {name} yet: the switch is on, check the name")))
 }
 
 /// The pairs whose rows get no job as long as the switch is on.

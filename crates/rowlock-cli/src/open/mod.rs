@@ -31,7 +31,7 @@ pub enum Access {
 }
 
 /// The configuration and the store that came of it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Setup {
     pub config: Config,
     /// The file that was read, if any.

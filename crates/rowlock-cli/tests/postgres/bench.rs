@@ -71,6 +71,29 @@ fn the_engine_is_measured_on_the_server_that_is_named() {
 }
 
 #[test]
+fn the_api_is_measured_on_the_server_that_is_named() {
+    let _alone = alone();
+    let store = Store::empty("this is = not [a configuration");
+    let lines = figures(&store, &["bench", "api", "--quick", "--json"]);
+    let (last, looks) = lines.split_last().unwrap();
+    assert!(looks.len() >= 20, "{lines:#?}");
+    for line in looks {
+        assert_eq!((&line["bench"], &line["jobs"]), (&"api".into(), &2.into()));
+        assert_eq!(
+            (&line["unit"], &line["rows"]),
+            (&"ms p95".into(), &2_500.0.into())
+        );
+        assert!(line["of_without"].is_number(), "{line}");
+    }
+    assert_eq!(
+        (&last["step"], &last["jobs"]),
+        (&"jobs_while_asked".into(), &1_000.into())
+    );
+    assert!(last["requests"].as_f64().unwrap() > 0.0, "{last}");
+    nothing_is_left(&store);
+}
+
+#[test]
 fn open_transactions_are_measured_in_databases_of_their_own() {
     let _alone = alone();
     let store = Store::empty("this is = not [a configuration");

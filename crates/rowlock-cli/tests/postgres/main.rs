@@ -6,6 +6,7 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod api;
 mod bench;
 mod cron;
 mod demo;
@@ -22,5 +23,7 @@ mod place;
 #[path = "../../../rowlock/tests/postgres/replica.rs"]
 mod replica;
 mod roles;
+#[path = "../served/mod.rs"]
+mod served;
 mod store;
 mod top;

@@ -1,10 +1,12 @@
 //! rowlock.toml: read exactly, or refused with the line and the remedy.
 
+mod dashboard;
 mod drain;
 mod guard;
 mod schedule;
 mod section;
 
+pub use dashboard::Dashboard;
 pub use drain::{DrainSection, SidekiqSection};
 pub use guard::{BudgetSection, GuardSection};
 pub use schedule::{CronSection, PairSection};
@@ -51,11 +53,8 @@ pub struct Config {
     drain: Vec<DrainSection>,
     budget: BTreeMap<Name, BudgetSection>,
     guard: Option<GuardSection>,
-    dashboard: Option<Later>,
+    dashboard: Dashboard,
 }
-
-/// Part of the design, and not of this version.
-type Later = serde::de::IgnoredAny;
 
 impl Config {
     /// Reads a file.
@@ -83,12 +82,6 @@ impl Config {
     }
 
     fn check(&self) -> Result<()> {
-        let later = [("[dashboard]", &self.dashboard)];
-        for (part, found) in later {
-            if found.is_some() {
-                return Err(not_yet(part));
-            }
-        }
         self.check_schema()?;
         self.worker.check()?;
         for (name, queue) in &self.queues {
@@ -106,6 +99,7 @@ impl Config {
         self.routes()?;
         self.classes()?;
         self.guard.as_ref().map_or(Ok(()), GuardSection::check)?;
+        self.dashboard.check()?;
         self.limits.check()
     }
 
@@ -173,6 +167,12 @@ impl Config {
     #[must_use]
     pub fn guard(&self) -> Option<Policy> {
         self.guard.as_ref().map(GuardSection::policy)
+    }
+
+    /// How it is looked at over HTTP.
+    #[must_use]
+    pub fn dashboard(&self) -> Dashboard {
+        self.dashboard.relative_to(&self.folder)
     }
 
     /// A pair's key is its kind's: it sets it if the kind has none.
@@ -286,7 +286,8 @@ impl Config {
     }
 }
 
-/// The error for a part of the design that this version lacks.
+/// The error for a part of the design that this build lacks.
+#[cfg(not(feature = "postgres"))]
 fn not_yet(part: &str) -> Error {
     Error::invalid(format!(
         "{part} needs a part that rowlock {} doesn't have yet: take it out",

@@ -1,12 +1,13 @@
 //! Engines: where the rows are. The only folder with SQL.
 //!
 //! [`Engine`] is the journey of a job, and [`Dispatch`] the part of it that a worker sees. [`Operate`]
-//! is what people look at and change, [`Schedule`] is what they declare and stop, [`Lead`] and
+//! is what people look at and change, [`Browse`] what pages look at all the time, [`Schedule`] is what they declare and stop, [`Lead`] and
 //! [`Source`] are what a leader turns into jobs, [`Routes`] is what a drain asks, [`Watch`] what a guard
 //! does. Every engine passes the same cases (tests/conformance); what one can't do it says in
 //! [`Capabilities`].
 //! In: the domain's types. Out: the domain's types and errors; no driver's type leaves this folder.
 
+pub mod browse;
 mod dispatch;
 mod fact;
 mod filter;
@@ -22,6 +23,7 @@ mod vitals;
 mod wakeups;
 mod watch;
 
+pub use browse::Browse;
 pub use dispatch::Dispatch;
 pub use fact::{Fact, Integrity};
 pub use filter::Filter;

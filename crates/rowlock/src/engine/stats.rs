@@ -34,7 +34,8 @@ pub struct Counts {
 
 impl Counts {
     /// All of them together.
-    pub(crate) fn sum<'a>(queues: impl Iterator<Item = &'a Self>) -> Self {
+    #[must_use]
+    pub fn sum<'a>(queues: impl Iterator<Item = &'a Self>) -> Self {
         queues.fold(Self::default(), |mut sum, queue| {
             sum.pending += queue.pending;
             sum.scheduled += queue.scheduled;

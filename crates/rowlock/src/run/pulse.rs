@@ -13,12 +13,20 @@ pub struct Pulse(Arc<Mutex<Last>>);
 enum Last {
     #[default]
     Never,
+    /// There is no worker.
+    Nobody,
     Answered(Elapsed, Duration),
     Failed(String),
     Left,
 }
 
 impl Pulse {
+    /// The pulse of a process without a worker: it lacks nothing.
+    #[must_use]
+    pub fn of_nobody() -> Self {
+        Self(Arc::new(Mutex::new(Last::Nobody)))
+    }
+
     /// A join or a heartbeat was answered; it is good for `lease`.
     pub(crate) fn answered(&self, now: Elapsed, lease: Duration) {
         self.note(Last::Answered(now, lease));
@@ -48,6 +56,7 @@ impl Pulse {
     pub fn check(&self, clock: &Clock) -> Result<(), String> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
+            Last::Nobody => Ok(()),
             Last::Never => Err("the worker has not joined yet".to_owned()),
             Last::Left => Err("the worker has left".to_owned()),
             Last::Failed(why) => Err(format!("the last heartbeat failed: {why}")),

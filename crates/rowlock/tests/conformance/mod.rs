@@ -1,5 +1,6 @@
 //! The one list of cases, run on every engine.
 
+mod browse;
 mod claim;
 mod contract;
 mod cron;
@@ -138,6 +139,12 @@ cases! {
         what_runs_is_listed_by_its_start_and_what_ended_by_falling_number,
         kinds_are_applied_and_drift_is_named,
         a_checkup_names_what_was_left_lying_about;
+    browse:
+        a_walk_finds_every_job_once_while_jobs_come_and_end,
+        a_look_ends_after_so_many_rows_and_says_where_to_go_on,
+        a_page_has_what_the_filter_names,
+        a_glance_counts_the_same_as_a_whole_count,
+        counts_stop_at_ten_thousand;
     cron:
         a_tick_makes_one_job_whoever_fires_it,
         a_leader_that_was_replaced_fires_nothing,

@@ -1,6 +1,7 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
 mod alone;
+mod browse;
 mod budget;
 mod complete;
 mod copies;
@@ -78,6 +79,8 @@ cases! {
         a_kind_that_moves_to_a_closed_queue_is_seen_by_the_next_job,
         a_queue_that_is_being_switched_makes_no_kind_plain,
         programs_of_the_schema_before_go_on_after_the_migration;
+    browse:
+        a_look_reads_no_more_behind_many_rows;
     lanes:
         the_whole_range_of_priorities_is_claimed_from_high_to_low,
         three_thousand_lanes_are_served_in_order,

@@ -4,6 +4,8 @@ mod recall;
 mod run;
 mod status;
 
+pub use status::Shown;
+
 use std::collections::BTreeSet;
 
 use anyhow::Result;

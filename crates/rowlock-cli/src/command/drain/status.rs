@@ -21,7 +21,7 @@ const ERROR: usize = 80;
 
 /// A route as JSON. What can't be told is null.
 #[derive(Serialize)]
-struct Shown<'a> {
+pub struct Shown<'a> {
     route: &'a Name,
     to: Option<String>,
     kinds: &'a [Name],
@@ -94,7 +94,11 @@ async fn fill(route: &Route, clock: &Clock) -> Result<Fill, String> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(row: &'a RouteRow, route: Option<&Route>, fill: Option<Result<Fill, String>>) -> Self {
+    pub fn of(
+        row: &'a RouteRow,
+        route: Option<&Route>,
+        fill: Option<Result<Fill, String>>,
+    ) -> Self {
         let (fill, error) = match fill {
             Some(Ok(fill)) => (Some(fill), None),
             Some(Err(why)) => (None, Some(why)),

@@ -35,7 +35,7 @@ pub async fn lift(setup: &Setup, what: &Lift, json: bool) -> Result<u8> {
 }
 
 /// How the store may have written what was typed: as it is, or as a key of one column.
-fn spellings(typed: &str) -> Vec<String> {
+pub fn spellings(typed: &str) -> Vec<String> {
     let mut all = vec![typed.to_owned()];
     match serde_json::from_str::<Value>(typed) {
         // Without the blanks that people put between.

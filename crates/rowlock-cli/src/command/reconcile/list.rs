@@ -21,7 +21,7 @@ const ERROR: usize = 60;
 
 /// A pair as JSON.
 #[derive(Serialize)]
-struct Shown<'a> {
+pub struct Shown<'a> {
     name: &'a Name,
     kind: &'a Name,
     every: String,
@@ -48,7 +48,7 @@ struct Uncovered<'a> {
 
 /// A key that is held back, or was.
 #[derive(Serialize)]
-struct Key {
+pub struct Key {
     key: String,
     reason: String,
     until: Option<Timestamp>,
@@ -56,7 +56,7 @@ struct Key {
 }
 
 impl<'a> Shown<'a> {
-    fn of(row: &'a PairRow) -> Self {
+    pub fn of(row: &'a PairRow) -> Self {
         let uncovered = row.uncovered.iter();
         Self {
             name: &row.pair.name,

@@ -2,9 +2,9 @@
 
 mod check;
 mod drill;
-mod keys;
-mod list;
-mod run;
+pub mod keys;
+pub mod list;
+pub mod run;
 
 pub use list::{cadence, state};
 
@@ -65,7 +65,7 @@ fn chosen(setup: &Setup, rows: Vec<PairRow>, names: &[Name]) -> Result<Vec<PairR
     Ok(rows.into_iter().filter(meant).collect())
 }
 
-async fn the_one(setup: &Setup, rowlock: &Rowlock, name: &Name) -> Result<PairRow> {
+pub async fn the_one(setup: &Setup, rowlock: &Rowlock, name: &Name) -> Result<PairRow> {
     let rows = rowlock.schedule().pairs().await?;
     let mut found = chosen(setup, rows, std::slice::from_ref(name))?;
     found
@@ -115,7 +115,7 @@ pub fn stopped_by<'a>(row: &'a PairRow, switches: &'a [Switch]) -> Option<&'a Sw
 }
 
 /// A query that fails is no usage error: what was typed is right, and the database says no.
-fn failed(pair: &Name, why: Error) -> anyhow::Error {
+pub fn failed(pair: &Name, why: Error) -> anyhow::Error {
     match why {
         Error::Invalid(words) if words.starts_with(&format!("pair {pair}: ")) => {
             exit::with(exit::FAILED, words)

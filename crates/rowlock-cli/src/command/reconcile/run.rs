@@ -20,7 +20,7 @@ const MOVES: Duration = Duration::from_millis(100);
 
 /// What a tick did, as JSON.
 #[derive(Serialize)]
-struct Shown<'a> {
+pub struct Shown<'a> {
     name: &'a Name,
     dry: bool,
     found: u64,
@@ -29,6 +29,21 @@ struct Shown<'a> {
     held_back: u64,
     rejected: u64,
     keys: &'a [String],
+}
+
+impl<'a> Shown<'a> {
+    pub fn of(pair: &'a Pair, ticked: &'a Ticked, dry: bool) -> Self {
+        Self {
+            name: &pair.name,
+            dry,
+            found: ticked.found,
+            enqueued: ticked.enqueued,
+            live: ticked.live,
+            held_back: ticked.held_back,
+            rejected: ticked.rejected,
+            keys: &ticked.sample,
+        }
+    }
 }
 
 pub async fn run(setup: &Setup, names: &[Name], dry: bool, json: bool) -> Result<u8> {
@@ -122,16 +137,7 @@ pub fn rows(count: u64) -> String {
 
 fn say(pair: &Pair, ticked: &Ticked, dry: bool, json: bool) -> Result<()> {
     if json {
-        return out::json(&Shown {
-            name: &pair.name,
-            dry,
-            found: ticked.found,
-            enqueued: ticked.enqueued,
-            live: ticked.live,
-            held_back: ticked.held_back,
-            rejected: ticked.rejected,
-            keys: &ticked.sample,
-        });
+        return out::json(&Shown::of(pair, ticked, dry));
     }
     let word = if dry { "would enqueue" } else { "enqueued" };
     let mut parts = vec![

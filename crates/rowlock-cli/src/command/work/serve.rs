@@ -84,6 +84,11 @@ impl Beside {
         }
     }
 
+    /// Waits until a signal asks to stop.
+    pub async fn asked(&mut self) {
+        self.signals.next().await;
+    }
+
     /// Waits for `work`, and asks it to stop at every signal; `words` are logged at the first and at any
     /// later one.
     pub async fn see_to<T>(

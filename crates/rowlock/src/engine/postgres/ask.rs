@@ -104,6 +104,16 @@ impl Postgres {
         }
     }
 
+    /// Asks an operator's question that takes milliseconds however much there is.
+    pub(super) async fn look(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
+        let text = statement.text(&self.address.schema);
+        let client = take(&self.pool, PATIENCE).await?;
+        let asked = Clock::system()
+            .timeout(PATIENCE, client.look(&text, values))
+            .await;
+        answered(client, asked, statement.name)
+    }
+
     /// Asks an operator's question, or writes what an operator wants.
     pub(super) async fn query(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
         let text = statement.text(&self.address.schema);

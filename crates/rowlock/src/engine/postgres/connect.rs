@@ -16,7 +16,7 @@ use super::error::{map, unreachable};
 use super::lock;
 use super::row::get;
 use super::sessions::{Known, Sessions};
-use super::statements::sql;
+use super::statements::{Sql, sql};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::io::Io;
@@ -219,6 +219,18 @@ impl Link {
         answer
     }
 
+    /// The same for a look of an operator's, which must not be planned as if it took long.
+    pub(super) async fn look(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        self.asking.store(true, Ordering::Relaxed);
+        let answer = self.send_within(sql!("look"), text, values).await;
+        self.asking.store(false, Ordering::Relaxed);
+        answer
+    }
+
     /// The same, read by the server once for all: only where the session is ours alone.
     pub(super) async fn ask_prepared(
         &self,
@@ -258,17 +270,26 @@ impl Link {
         text: &str,
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let asking = self.client.query_typed(text, values);
         if !self.explicit {
-            return asking.await;
+            return self.client.query_typed(text, values).await;
         }
+        self.send_within(sql!("begin"), text, values).await
+    }
+
+    /// In a transaction that begins so.
+    async fn send_within(
+        &self,
+        begin: Sql,
+        text: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
         let plain = Schema::default();
         // All three are sent before the first is answered. After an error the last one rolls back.
-        let (begin, commit) = (sql!("begin").text(&plain), sql!("commit").text(&plain));
+        let (begin, commit) = (begin.text(&plain), sql!("commit").text(&plain));
         let (begun, rows, ended) = tokio::join!(
             biased;
             self.client.batch_execute(&begin),
-            asking,
+            self.client.query_typed(text, values),
             self.client.batch_execute(&commit),
         );
         begun?;

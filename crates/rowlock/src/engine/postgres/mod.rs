@@ -8,6 +8,7 @@
 
 mod ask;
 mod bounded;
+mod browse;
 mod claim;
 mod connect;
 mod crons;

@@ -190,6 +190,6 @@ impl Postgres {
     }
 }
 
-fn most(limit: usize) -> i64 {
+pub(super) fn most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -61,7 +61,7 @@ impl Routes for Postgres {
 
     async fn routes(&self) -> Result<Vec<RouteRow>> {
         let most = i64::try_from(RouteRow::MOST).unwrap_or(i64::MAX);
-        let rows = self.query(sql!("routes"), &[(&most, Type::INT8)]).await?;
+        let rows = self.look(sql!("routes"), &[(&most, Type::INT8)]).await?;
         rows.iter().map(route).collect()
     }
 

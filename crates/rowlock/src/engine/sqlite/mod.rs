@@ -6,6 +6,7 @@
 //! of them leaves the file as of the last commit.
 
 mod bounded;
+mod browse;
 mod claim;
 mod connect;
 mod crons;

@@ -9,7 +9,8 @@ named AS (
     SELECT substr(w.id, 7) AS route, w.number, w.seen_at, w.lease_ms FROM rowlock.worker AS w WHERE w.id LIKE 'drain:%'
 ), sent AS (
     SELECT job.worker, count(*) AS n FROM rowlock.job
-    WHERE job.worker = ANY (ARRAY (SELECT h.number FROM holders AS h)) GROUP BY job.worker
+    -- Without a route nobody walks the segments.
+    WHERE EXISTS (SELECT 1 FROM holders) AND job.worker = ANY (ARRAY (SELECT h.number FROM holders AS h)) GROUP BY job.worker
 ), waiting AS (
     -- Each lane's oldest, wherever they are.
     SELECT lane.queue, lane.kind, count(*) AS n, min(job.scheduled_at) AS oldest

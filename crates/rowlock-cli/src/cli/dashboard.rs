@@ -1,0 +1,26 @@
+//! What `dashboard` takes.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without tokens it listens on this machine only, and whoever reaches it may do everything. Tokens come
+from the file that token_file of [dashboard] names, a line each (reader TOKEN or operator TOKEN), or
+from ROWLOCK_DASHBOARD_TOKEN (operator) and ROWLOCK_DASHBOARD_READER_TOKEN. With any of them every
+request needs one, as Bearer or as the password of Basic. The API is in docs/api.md.
+
+Examples:
+  rowlock dashboard
+  rowlock dashboard --read-only --url postgres://localhost/app
+  ROWLOCK_DASHBOARD_TOKEN=$(cat token) rowlock dashboard --bind 0.0.0.0:7878")]
+pub struct Dashboard {
+    /// Serve the API here, beside /livez, /readyz and /metrics [default: [dashboard] bind, else
+    /// 127.0.0.1:7878]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub bind: Option<SocketAddr>,
+    /// Change nothing, whoever asks
+    #[arg(long)]
+    pub read_only: bool,
+}

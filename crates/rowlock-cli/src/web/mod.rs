@@ -1,0 +1,288 @@
+//! What people and programs ask and change over HTTP: `/api/v1`, and a page that leads to it.
+//!
+//! In: a request. It passes, in this order: the name it was called by ([`guard`]), who it is from
+//! ([`auth`]), where it leads ([`route`]), what its sender may do, whether a page of another site sent
+//! it, how often ([`limits`]), and what it says ([`shape`]). Out: JSON, or one shape of error
+//! ([`problem`]). Pages that are added go the same way. Nothing here speaks SQL, and nothing a job
+//! contains is anything but text.
+
+mod api;
+mod auth;
+mod checkup;
+mod cursor;
+mod document;
+mod guard;
+mod limits;
+mod page;
+mod problem;
+mod route;
+mod shape;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use rowlock::config::Dashboard;
+use rowlock::{Kind, Rowlock};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use self::auth::{Caller, Tokens};
+use self::checkup::Checkup;
+use self::guard::Hosts;
+use self::limits::Rate;
+use self::problem::Problem;
+use self::route::{Found, Given, Route};
+use self::shape::Values;
+use crate::open::Setup;
+
+/// Where the API is.
+pub const ROOT: &str = "/api/v1";
+
+/// Who may come in, decided before a port is taken.
+#[derive(Debug)]
+pub struct Door {
+    tokens: Tokens,
+    settings: Dashboard,
+    bind: SocketAddr,
+}
+
+impl Door {
+    /// Reads the tokens; refuses a port that strangers could reach.
+    pub fn new(setup: &Setup, bind: SocketAddr, read_only: bool) -> Result<Self> {
+        let settings = setup.config.dashboard();
+        let tokens = Tokens::read(&settings, read_only)?;
+        tokens.allow(bind)?;
+        Ok(Self {
+            tokens,
+            settings,
+            bind,
+        })
+    }
+
+    /// How one gets in, for a start block.
+    pub fn line(&self) -> String {
+        let who = match self.tokens.count() {
+            0 => "anybody on this machine".to_owned(),
+            1 => "1 token".to_owned(),
+            many => format!("{many} tokens"),
+        };
+        match self.tokens.is_read_only() {
+            true => format!("{who}, read-only"),
+            false => who,
+        }
+    }
+}
+
+/// What answers.
+#[derive(Debug)]
+pub struct Web {
+    setup: Setup,
+    rowlock: Rowlock,
+    declared: Vec<Kind>,
+    tokens: Tokens,
+    hosts: Hosts,
+    rate: Rate,
+    busy: Semaphore,
+    checkup: Checkup,
+}
+
+/// Everything that is served beside a worker's own paths.
+pub fn router(setup: &Setup, rowlock: &Rowlock, door: Door) -> Result<Router> {
+    let clock = rowlock.clock().clone();
+    let callers = door.tokens.count() + 1;
+    let web = Arc::new(Web {
+        setup: setup.clone(),
+        rowlock: rowlock.clone(),
+        declared: setup.config.kinds()?,
+        hosts: Hosts::new(&door.settings.hosts, door.bind),
+        rate: Rate::new(clock, door.settings.writes_per_second, callers),
+        tokens: door.tokens,
+        busy: Semaphore::new(limits::AT_ONCE),
+        checkup: Checkup::default(),
+    });
+    Ok(Router::new().fallback(move |request| {
+        let web = Arc::clone(&web);
+        async move { answer(web, request).await }
+    }))
+}
+
+/// Whether a test has taken this safeguard out.
+fn taken_out(safeguard: &str) -> bool {
+    #[cfg(feature = "test-hooks")]
+    return rowlock::hooks::switched_off(safeguard);
+    #[cfg(not(feature = "test-hooks"))]
+    {
+        let _ = safeguard;
+        false
+    }
+}
+
+async fn answer(web: Arc<Web>, request: Request) -> Response<Body> {
+    let clock = web.rowlock.clock().clone();
+    let answered = clock.timeout(limits::REQUEST, checked(web, request)).await;
+    let mut response = match answered {
+        Some(Ok(response)) => response,
+        Some(Err(problem)) => {
+            let unknown = problem.status == StatusCode::UNAUTHORIZED;
+            let mut response = problem.answer();
+            if unknown {
+                let headers = response.headers_mut();
+                for way in ["Basic realm=\"rowlock\", charset=\"UTF-8\"", "Bearer"] {
+                    headers.append(WWW_AUTHENTICATE, HeaderValue::from_static(way));
+                }
+            }
+            response
+        }
+        None => Problem::too_slow().answer(),
+    };
+    protect(response.headers_mut());
+    response
+}
+
+/// What a browser must not do with any answer.
+fn protect(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (
+            "content-security-policy",
+            "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cache-control", "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// Every check in turn, then the answer.
+async fn checked(web: Arc<Web>, request: Request) -> Result<Response<Body>, Problem> {
+    let (head, body) = request.into_parts();
+    web.hosts.check(&head.uri, &head.headers)?;
+    let caller = web.tokens.caller(&head.headers)?;
+    let path = head.uri.path();
+    if path == "/" && matches!(head.method, Method::GET | Method::HEAD) {
+        return Ok(page::start());
+    }
+    let Some(rest) = path.strip_prefix(ROOT) else {
+        return Err(nothing());
+    };
+    let (route, found) = match route::find(api::ROUTES, &head.method, rest) {
+        Found::Route(route, found) => (route, found),
+        Found::Otherwise(methods) => return Ok(otherwise(&methods)),
+        Found::Nothing => return Err(nothing()),
+    };
+    if route.is_write() {
+        may_change(&web, &head.method, &head.headers, route, caller)?;
+    }
+    let raw = to_bytes(body, limits::BODY)
+        .await
+        .map_err(|_| too_large())?;
+    let given = Given {
+        path: Values(shape::path(route.path_fields, &found)?),
+        query: Values(shape::query(route.query, head.uri.query().unwrap_or(""))?),
+        body: Values(said(route, &raw)?),
+        raw,
+        traceparent: head
+            .headers
+            .get("traceparent")
+            .and_then(|context| context.to_str().ok())
+            .map(str::to_owned),
+        caller,
+    };
+    let _turn = web.busy.acquire().await.map_err(|_| Problem::too_slow())?;
+    let value = (route.call)(Arc::clone(&web), given).await?;
+    Ok(json(route.status, &value))
+}
+
+/// Only an operator, only from our own pages or from none, only in JSON, and not too often.
+fn may_change(
+    web: &Web,
+    method: &Method,
+    headers: &HeaderMap,
+    route: &Route,
+    caller: Caller,
+) -> Result<(), Problem> {
+    guard::same_site(headers)?;
+    // No page can send this one without asking first.
+    if method != Method::DELETE {
+        guard::is_json(headers)?;
+    }
+    if caller.role < route.role() && !taken_out("web.role") {
+        return Err(Problem::forbidden(
+            "role",
+            "this needs the role operator",
+            "use an operator's token; where read_only is set nobody may change anything",
+        ));
+    }
+    web.rate.take(caller)
+}
+
+/// The fields of a body, unless the handler reads it itself.
+fn said(route: &Route, raw: &Bytes) -> Result<Map<String, Value>, Problem> {
+    let fields = match route.body {
+        Some(_) if route.raw => return Ok(Map::new()),
+        Some(fields) => fields,
+        None if raw.iter().all(u8::is_ascii_whitespace) => return Ok(Map::new()),
+        None => return Err(Problem::invalid("there is nothing to say in a body here")),
+    };
+    let object = match raw.iter().all(u8::is_ascii_whitespace) {
+        true => Map::new(),
+        false => match serde_json::from_slice(raw) {
+            Ok(Value::Object(object)) => object,
+            Ok(_) => return Err(Problem::invalid("the body must be an object")),
+            Err(why) => return Err(Problem::invalid(format!("the body is not JSON: {why}"))),
+        },
+    };
+    shape::check(fields, &object, "")?;
+    Ok(object)
+}
+
+fn json(status: u16, value: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(value.to_string()));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+fn nothing() -> Problem {
+    Problem::not_found(
+        "there is nothing here",
+        "GET /api/v1/openapi.json says what there is",
+    )
+}
+
+fn too_large() -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "too_large",
+        format!(
+            "the body has more than {} bytes, or didn't arrive",
+            limits::BODY
+        ),
+        "send less at once",
+    )
+}
+
+fn otherwise(methods: &[&str]) -> Response<Body> {
+    let mut response = Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method",
+        "this can't be asked that way",
+        format!("use {}", methods.join(" or ")),
+    )
+    .answer();
+    if let Ok(allowed) = HeaderValue::from_str(&methods.join(", ")) {
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
+}
