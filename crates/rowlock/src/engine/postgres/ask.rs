@@ -107,11 +107,24 @@ impl Postgres {
     /// Asks an operator's question that takes milliseconds however much there is.
     pub(super) async fn look(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
         let text = statement.text(&self.address.schema);
-        let client = take(&self.pool, PATIENCE).await?;
-        let asked = Clock::system()
-            .timeout(PATIENCE, client.look(&text, values))
-            .await;
-        answered(client, asked, statement.name)
+        // Planning takes as long as looking, or longer.
+        let kept = self.has_own_sessions().await?;
+        let look = async |kept: bool| {
+            let client = take(&self.pool, PATIENCE).await?;
+            let asked = Clock::system()
+                .timeout(PATIENCE, client.look(&text, values, kept))
+                .await;
+            Ok::<_, Error>((client, asked))
+        };
+        match look(kept).await? {
+            // As in rows_often.
+            (client, Some(Err(why))) if kept && is_stale(&why) => {
+                drop(Object::take(client));
+                let (client, asked) = look(false).await?;
+                answered(client, asked, statement.name)
+            }
+            (client, asked) => answered(client, asked, statement.name),
+        }
     }
 
     /// Asks an operator's question, or writes what an operator wants.

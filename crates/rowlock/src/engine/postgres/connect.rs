@@ -219,14 +219,31 @@ impl Link {
         answer
     }
 
-    /// The same for a look of an operator's, which must not be planned as if it took long.
+    /// The same for a look of an operator's, which must not be planned as if it took long; its plan may be kept only
+    /// where the session is ours alone.
     pub(super) async fn look(
         &self,
         text: &str,
         values: &[Value<'_>],
+        kept: bool,
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         self.asking.store(true, Ordering::Relaxed);
-        let answer = self.send_within(sql!("look"), text, values).await;
+        let begin = sql!("look").text(&Schema::default());
+        let answer = match kept {
+            false => {
+                let asked = self.client.query_typed(text, values);
+                self.within(begin, asked).await
+            }
+            true => match self.statement(text, values).await {
+                Err(why) => Err(why),
+                Ok(statement) => {
+                    let values: Vec<&(dyn ToSql + Sync)> =
+                        values.iter().map(|(value, _)| *value).collect();
+                    self.within(begin, self.client.query(&statement, &values))
+                        .await
+                }
+            },
+        };
         self.asking.store(false, Ordering::Relaxed);
         answer
     }
@@ -251,18 +268,24 @@ impl Link {
         text: &str,
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let known = lock(&self.prepared).get(text).cloned();
-        let statement = match known {
-            Some(statement) => statement,
-            None => {
-                let types: Vec<Type> = values.iter().map(|(_, of)| of.clone()).collect();
-                let statement = self.client.prepare_typed(text, &types).await?;
-                lock(&self.prepared).insert(text.to_owned(), statement.clone());
-                statement
-            }
-        };
+        let statement = self.statement(text, values).await?;
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|(value, _)| *value).collect();
         self.client.query(&statement, &values).await
+    }
+
+    /// What the server has read once.
+    async fn statement(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+    ) -> Result<Statement, tokio_postgres::Error> {
+        if let Some(known) = lock(&self.prepared).get(text).cloned() {
+            return Ok(known);
+        }
+        let types: Vec<Type> = values.iter().map(|(_, of)| of.clone()).collect();
+        let statement = self.client.prepare_typed(text, &types).await?;
+        lock(&self.prepared).insert(text.to_owned(), statement.clone());
+        Ok(statement)
     }
 
     async fn send(
@@ -273,23 +296,23 @@ impl Link {
         if !self.explicit {
             return self.client.query_typed(text, values).await;
         }
-        self.send_within(sql!("begin"), text, values).await
+        let begin = sql!("begin").text(&Schema::default());
+        self.within(begin, self.client.query_typed(text, values))
+            .await
     }
 
     /// In a transaction that begins so.
-    async fn send_within(
+    async fn within(
         &self,
-        begin: Sql,
-        text: &str,
-        values: &[Value<'_>],
+        begin: String,
+        asked: impl Future<Output = Result<Vec<Row>, tokio_postgres::Error>>,
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let plain = Schema::default();
+        let commit = sql!("commit").text(&Schema::default());
         // All three are sent before the first is answered. After an error the last one rolls back.
-        let (begin, commit) = (begin.text(&plain), sql!("commit").text(&plain));
         let (begun, rows, ended) = tokio::join!(
             biased;
             self.client.batch_execute(&begin),
-            self.client.query_typed(text, values),
+            asked,
             self.client.batch_execute(&commit),
         );
         begun?;

@@ -93,7 +93,7 @@ impl Watch for Postgres {
 impl Postgres {
     /// Whether a connection of ours is one session of the server's. A worker's listener knows; otherwise it is
     /// found out once.
-    async fn has_own_sessions(&self) -> Result<bool> {
+    pub(super) async fn has_own_sessions(&self) -> Result<bool> {
         #[cfg(feature = "test-hooks")]
         if crate::hooks::switched_off("guard.own_sessions") {
             return Ok(true);
