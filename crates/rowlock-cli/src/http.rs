@@ -1,6 +1,7 @@
 //! What a worker or a drain tells over HTTP: whether it lives, whether it works, and its numbers.
 //!
-//! Nothing else is served here, and nothing a job contains, so it may listen anywhere.
+//! Nothing a job contains is among them, so they may be anywhere. What [`crate::web`] serves beside them has a door of
+//! its own.
 
 use std::future::Future;
 use std::net::SocketAddr;

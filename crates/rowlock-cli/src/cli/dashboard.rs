@@ -9,7 +9,8 @@ use clap::Args;
 Without tokens it listens on this machine only, and whoever reaches it may do everything. Tokens come
 from the file that token_file of [dashboard] names, a line each (reader TOKEN or operator TOKEN), or
 from ROWLOCK_DASHBOARD_TOKEN (operator) and ROWLOCK_DASHBOARD_READER_TOKEN. With any of them every
-request needs one, as Bearer or as the password of Basic. The API is in docs/api.md.
+request needs one, as Bearer or as the password of Basic, but for /livez, /readyz and /metrics. Other
+machines call it by a name: hosts of [dashboard] says which are right. The API is in docs/api.md.
 
 Examples:
   rowlock dashboard

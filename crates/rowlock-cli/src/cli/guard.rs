@@ -13,8 +13,8 @@ While a transaction is open, the server keeps every row that it might still look
 grow. What pins this horizon: sessions, prepared transactions, replication slots, and standbys with
 feedback. PostgreSQL only.
 A session is due when its transaction is older than --max-age, or when more of its class run at once
-than its budget's max: then the youngest are. rowlock's own sessions and maintenance (autovacuum, a
-superuser's VACUUM, CREATE INDEX or pg_dump) are spared, the superuser's not with
+than its budget's max: then the youngest are. rowlock's own sessions and maintenance (autovacuum,
+VACUUM, REINDEX, CREATE INDEX, a superuser's pg_dump) are spared, maintenance not with
 --include-superusers; prepared transactions, slots and standbys are only named.
 observe    it is only told
 cancel     the statement that runs is cancelled; a transaction that is idle goes on

@@ -172,7 +172,8 @@ async fn checked(web: Arc<Web>, request: Request) -> Result<Response<Body>, Prob
     if path == "/" && matches!(head.method, Method::GET | Method::HEAD) {
         return Ok(page::start());
     }
-    let Some(rest) = path.strip_prefix(ROOT) else {
+    let rest = path.strip_prefix(ROOT);
+    let Some(rest) = rest.filter(|rest| rest.starts_with('/')) else {
         return Err(nothing());
     };
     let (route, found) = match route::find(api::ROUTES, &head.method, rest) {

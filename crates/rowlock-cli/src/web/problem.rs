@@ -73,6 +73,15 @@ impl Problem {
         )
     }
 
+    /// A checkup isn't over.
+    pub fn under_way() -> Self {
+        Self::unavailable(
+            "under_way",
+            "a checkup is being made".to_owned(),
+            "ask again: it is kept when it is over",
+        )
+    }
+
     /// As it is sent.
     pub fn answer(self) -> Response<Body> {
         let body = json!({

@@ -190,6 +190,46 @@ pub async fn a_queue_that_is_being_switched_makes_no_kind_plain(small: Small) {
     assert_eq!(alone(&site, &job("letter")).await.1, Status::Rejected);
 }
 
+pub async fn a_kind_that_is_moving_to_a_closed_queue_is_not_made_plain(small: Small) {
+    let site = small.open(&Clock::system());
+    let kinds = [kind("letter"), kind("other")];
+    site.rowlock.operate().apply(&kinds).await.unwrap();
+    let closed = "UPDATE rowlock.kind SET plain = false;
+        INSERT INTO rowlock.queue (queue, switch) VALUES ('closed', 'reject')";
+    small.side.execute(closed).unwrap();
+    let operator = small.own.session();
+    let moving = "BEGIN; UPDATE rowlock.kind SET queue = 'closed' WHERE kind = 'letter'";
+    operator.execute(moving).unwrap();
+    // It waits for nobody, and leaves that one alone.
+    let noted = "SET lock_timeout = '1ms'; SELECT rowlock.note_plain()";
+    small.side.execute(noted).unwrap();
+    operator.execute("COMMIT").unwrap();
+    assert_eq!(alone(&site, &job("letter")).await.1, Status::Rejected);
+    let plain = "SELECT count(*) FROM rowlock.kind WHERE plain";
+    assert_eq!(small.number(plain), 1, "the other one");
+}
+
+pub async fn a_switch_with_an_older_snapshot_is_refused(small: Small) {
+    let site = small.open(&Clock::system());
+    site.rowlock
+        .operate()
+        .apply(&[kind("letter")])
+        .await
+        .unwrap();
+    small
+        .side
+        .execute("UPDATE rowlock.kind SET plain = false")
+        .unwrap();
+    let operator = small.own.session();
+    operator
+        .execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        .unwrap();
+    small.side.execute("SELECT rowlock.note_plain()").unwrap();
+    let switched = "INSERT INTO rowlock.queue (queue, switch) VALUES ('post', 'reject')";
+    let refused = operator.execute(switched).unwrap_err();
+    assert!(refused.contains("READ COMMITTED"), "{refused}");
+}
+
 /// Functions that a program of the schema before calls.
 const OLDER: [&str; 3] = [
     include_str!("older/claim_from.sql"),

@@ -78,6 +78,8 @@ cases! {
         jobs_that_are_alike_are_answered_in_their_order_and_refused_together,
         a_kind_that_moves_to_a_closed_queue_is_seen_by_the_next_job,
         a_queue_that_is_being_switched_makes_no_kind_plain,
+        a_kind_that_is_moving_to_a_closed_queue_is_not_made_plain,
+        a_switch_with_an_older_snapshot_is_refused,
         programs_of_the_schema_before_go_on_after_the_migration;
     browse:
         a_look_reads_no_more_behind_many_rows;

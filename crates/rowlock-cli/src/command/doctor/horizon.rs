@@ -28,9 +28,10 @@ pub async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
         Err(why) => return Err(why.into()),
     };
     let judged = judge(watch.pins().await?, &classes, &policy);
+    let hidden = hidden(&judged);
     let long: Vec<&Judged> = judged.iter().filter(|each| is_long(each)).collect();
     if long.is_empty() {
-        return Ok(Vec::new());
+        return Ok(hidden.into_iter().collect());
     }
     let (cost, kept) = (watch.cost().await?, watch.kept_log().await?);
     let pinned_for = long.iter().filter_map(|each| each.pin.age).max();
@@ -43,7 +44,30 @@ pub async fn look(setup: &Setup, rowlock: &Rowlock) -> Result<Vec<Finding>> {
             .find(|(slot_name, _)| Some(slot_name.as_str()) == slot);
         told(each, &costs, of_it.map(|(_, bytes)| *bytes))
     };
-    Ok(long.iter().map(tell).collect())
+    Ok(long.iter().map(tell).chain(hidden).collect())
+}
+
+/// Sessions whose transactions this role may not see the beginning of.
+fn hidden(judged: &[Judged]) -> Option<Finding> {
+    let hidden = judged.iter().filter(|each| {
+        each.spared == Some(Spared::Hidden)
+            && each.pin.what == What::Session
+            && each.pin.transactions >= BEHIND
+    });
+    let pids: Vec<String> = hidden
+        .filter_map(|each| each.pin.pid)
+        .map(|pid| pid.to_string())
+        .collect();
+    if pids.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "sessions of other roles pin the horizon over {BEHIND} transactions ago, and this role may not see who they are \
+         or for how long: {}",
+        pids.join(", ")
+    );
+    let remedy = "psql -c \"GRANT pg_monitor TO ROLE\"  # the role that rowlock runs as, by a superuser; then ask again".to_owned();
+    Some(finding("R030", Level::Warn, what, remedy))
 }
 
 /// What keeps the database in order ends by itself, and is wanted.

@@ -59,8 +59,6 @@ pub const BODY: &[Field] = &[
 const PAGE: usize = 200;
 /// How many pages one request goes through.
 const PAGES: usize = 25;
-/// As far as is counted.
-const COUNTED: u64 = 10_000;
 
 /// What came of it so far.
 #[derive(Default)]
@@ -107,7 +105,7 @@ async fn some(web: &Web, action: Action, given: &Values) -> Result<Value, Proble
         ids.sort_unstable();
         ids.dedup();
         if !confirmed {
-            return Ok(counted(&word, ids.len() as u64, false));
+            return Ok(counted(&word, ids.len(), None));
         }
         let mut sum = Sum::default();
         for some in ids.chunks(PAGE) {
@@ -119,13 +117,9 @@ async fn some(web: &Web, action: Action, given: &Values) -> Result<Value, Proble
     if !confirmed {
         let mut n = 0;
         while let Some(ids) = walk.next(web).await? {
-            n += ids.len() as u64;
-            if n > COUNTED {
-                break;
-            }
+            n += ids.len();
         }
-        let capped = walk.next.is_some() || n > COUNTED;
-        return Ok(counted(&word, n.min(COUNTED), capped));
+        return Ok(counted(&word, n, walk.next));
     }
     let mut sum = Sum::default();
     while let Some(ids) = walk.next(web).await? {
@@ -136,8 +130,11 @@ async fn some(web: &Web, action: Action, given: &Values) -> Result<Value, Proble
     Ok(sum.shown(&word, walk.next))
 }
 
-fn counted(action: &str, n: u64, capped: bool) -> Value {
-    json!({ "action": action, "confirmed": false, "count": n, "capped": capped })
+fn counted(action: &str, n: usize, next: Option<Cursor>) -> Value {
+    json!({
+        "action": action, "confirmed": false, "count": n, "capped": next.is_some(),
+        "next": next.map(|next| next.to_string()),
+    })
 }
 
 /// Pages of jobs that the action makes sense for, as many as one request may have.
@@ -159,6 +156,12 @@ impl Walk {
             ));
         }
         let cursor = given.text("cursor").and_then(Cursor::parse);
+        // From there it would go the other way, over other jobs.
+        if cursor.is_some_and(|cursor| cursor.newest) {
+            return Err(Problem::invalid(
+                "the cursor is of a list, not of a change: begin without one",
+            ));
+        }
         let mut filter = filter(&fields);
         filter.state = meant(action, filter.state);
         filter.limit = PAGE;

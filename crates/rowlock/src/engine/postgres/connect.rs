@@ -16,7 +16,7 @@ use super::error::{map, unreachable};
 use super::lock;
 use super::row::get;
 use super::sessions::{Known, Sessions};
-use super::statements::{Sql, sql};
+use super::statements::sql;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::io::Io;

@@ -4,13 +4,14 @@ use super::connect::Schema;
 use super::migrate::{functions, tables};
 use super::statements::{SEGMENTS, sql};
 
-/// What makes `index NAME` or `function NAME` of the schema; nothing for what holds rows, and for names that we
+/// What makes `index NAME`, `function NAME` or `trigger NAME` of the schema; nothing for what holds rows, and for names that we
 /// don't know.
 #[must_use]
 pub fn part_sql(schema: &Schema, part: &str) -> Option<String> {
     match part.split_once(' ')? {
         ("index", name) => index(schema, name),
         ("function", name) => function(schema, name),
+        ("trigger", name) => trigger(schema, name),
         _ => None,
     }
 }
@@ -27,6 +28,17 @@ fn function(schema: &Schema, name: &str) -> Option<String> {
     texts.push(sql!("revoke").text(schema));
     texts.push(sql!("migration_grants").text(schema));
     Some(joined(&texts))
+}
+
+fn trigger(schema: &Schema, name: &str) -> Option<String> {
+    let begins = format!("TRIGGER {name} ");
+    let of_it = functions()
+        .flat_map(|each| each.definitions(schema))
+        .find(|text| text.contains(&begins))?;
+    let table = of_it.split_once(" ON ")?.1.split_whitespace().next()?;
+    // Made anew it is as it was, but one that was switched off stays so.
+    let on = format!("ALTER TABLE {table} ENABLE TRIGGER {name}");
+    Some(joined(&[of_it, on]))
 }
 
 fn index(schema: &Schema, name: &str) -> Option<String> {

@@ -66,7 +66,7 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row, at: usize) -> Result<Option<T
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// A row of `claim.sql`: the job, its place, and when it became ready.
+/// A row of `claim_in_levels.sql`: the job, its place, and when it became ready.
 pub(super) struct Leased {
     pub(super) job: ClaimedJob,
     pub(super) place: Option<Place>,

@@ -99,11 +99,15 @@ fn glance(connection: &Connection, now: Timestamp) -> Result<Glance> {
         glance.insert(queue, entry);
     }
     let look = i64::try_from(MOST).unwrap_or(i64::MAX) + 1;
-    for (queue, n) in all(connection, sql!("glance_running"), [look], |row| {
+    let running = all(connection, sql!("glance_running"), [look], |row| {
         Ok((row::name(row, 0)?, row::count(row, 1)?))
-    })? {
+    })?;
+    // Whoever was beyond the limit could be any queue's.
+    let cut = running.iter().map(|(_, n)| n).sum::<u64>() > MOST;
+    for (queue, n) in running {
         glance.entry(queue).or_default().counts.processing = n;
     }
+    glance.values_mut().for_each(|entry| entry.capped |= cut);
     for (queue, state, n) in all(connection, sql!("stats_ended"), [], |row| {
         Ok((row::name(row, 0)?, row::state(row, 1)?, row::count(row, 2)?))
     })? {

@@ -56,14 +56,16 @@ WITH lanes AS MATERIALIZED (
            count(*) FILTER (WHERE apart.token IS NULL AND apart.scheduled_at > $1),
            count(*) FILTER (WHERE apart.token IS NULL AND apart.attempt > 0),
            count(*) FILTER (WHERE apart.token IS NOT NULL),
-           EXISTS (SELECT 1 FROM apart AS part GROUP BY part.part HAVING count(*) >= $2),
+           false,
            min(apart.scheduled_at) FILTER (WHERE apart.token IS NULL AND apart.scheduled_at <= $1)
     FROM apart GROUP BY apart.queue, apart.kind
 )
 SELECT c.queue, NULL AS state, sum(c.pending)::bigint, sum(c.scheduled)::bigint, sum(c.retrying)::bigint,
        (sum(c.pending) FILTER (WHERE rowlock.is_on(k.switch, k.switch_until, $1, 'hold')
            OR rowlock.is_on(q.switch, q.switch_until, $1, 'hold')))::bigint,
-       sum(c.processing)::bigint, extract(epoch FROM $1 - min(c.oldest))::float8, bool_or(c.cut)
+       sum(c.processing)::bigint, extract(epoch FROM $1 - min(c.oldest))::float8,
+       -- Whoever was beyond the limit could be any queue's.
+       bool_or(c.cut) OR EXISTS (SELECT 1 FROM apart GROUP BY apart.part HAVING count(*) >= $2)
 FROM counted AS c
 LEFT JOIN rowlock.kind AS k ON k.kind = c.kind
 LEFT JOIN rowlock.queue AS q ON q.queue = c.queue

@@ -18,4 +18,8 @@ SELECT 'function ' || p.proname, md5(string_agg(
            p.prosrc || p.prosecdef || coalesce(array_to_string(p.proconfig, ','), ''), '' ORDER BY p.proargtypes::text))
 FROM pg_proc AS p WHERE p.pronamespace = 'rowlock'::regnamespace
 GROUP BY p.proname
+UNION ALL
+SELECT 'trigger ' || t.tgname, md5(pg_get_triggerdef(t.oid) || t.tgenabled)
+FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
+WHERE c.relnamespace = 'rowlock'::regnamespace AND NOT t.tgisinternal
 ORDER BY 1

@@ -11,7 +11,7 @@ BEGIN
     WITH stored AS (
         INSERT INTO rowlock.job_{s}
         SELECT nextval('rowlock.job_id'), now, now, now, NULL, NULL, NULL, 0, attempts, in_priority, until_start, false, false,
-               false, in_queue, of_kind, NULL, NULL, trace, NULL, NULL, payload::json
+               false, in_queue, of_kind, NULL, NULL, trace, NULL, NULL, coalesce(payload, '{}')::json
         FROM unnest(payloads) AS payload
         RETURNING id)
     SELECT array_agg(id) INTO ids FROM stored;
