@@ -41,7 +41,7 @@ pub(super) async fn measure(
             size.backlog, size.rounds
         ));
         // Asked, left alone, and left alone once more.
-        for state in 0..runs.len() {
+        for (state, rates) in runs.iter_mut().enumerate() {
             server.fresh().await?;
             let rowlock = server.open().await?;
             fill(&rowlock, size.backlog).await?;
@@ -62,7 +62,7 @@ pub(super) async fn measure(
                 }
                 _ => work.await?,
             };
-            runs[state].push(rate);
+            rates.push(rate);
         }
     }
     let [asked, alone, again] = &runs;
@@ -105,33 +105,36 @@ async fn drain(rowlock: &Rowlock, jobs: usize) -> Result<f64> {
     Ok(rate)
 }
 
-/// Asks at an even pace until it is dropped; an answer that isn't one is its end. Four clients ask at once, so
+/// Asks at an even pace until it is dropped; an answer that isn't one is its end. Eight clients ask at once, so
 /// that one slow answer doesn't slow the pace.
 async fn ask(address: &str, size: &Size, asked: &mut usize) -> anyhow::Error {
     let (pause, clock) = (size.pause(), Clock::system());
     let watch = Stopwatch::start();
-    let mut clients = [(); 4].map(|()| Client::new(address));
-    for at in (0_u32..).step_by(4) {
-        let [one, two, three, four] = &mut clients;
+    let mut clients = LOOKS.map(|path| (Client::new(address), path));
+    for turn in 1_u32.. {
+        let [a, b, c, d, e, f, g, h] = &mut clients;
         let done = tokio::try_join!(
-            look(one, at),
-            look(two, at + 1),
-            look(three, at + 2),
-            look(four, at + 3)
+            look(a),
+            look(b),
+            look(c),
+            look(d),
+            look(e),
+            look(f),
+            look(g),
+            look(h)
         );
         if let Err(why) = done {
             return why;
         }
-        *asked += 4;
+        *asked += LOOKS.len();
         // Late ones are made up for.
-        let due = pause * (at + 4);
+        let due = pause * 8 * turn;
         clock.sleep(due.saturating_sub(watch.elapsed())).await;
     }
     anyhow::anyhow!("there are no more numbers")
 }
 
-async fn look(client: &mut Client, at: u32) -> Result<()> {
-    let path = LOOKS[usize::try_from(at)? % LOOKS.len()];
+async fn look((client, path): &mut (Client, &str)) -> Result<()> {
     let (status, body) = client.get(path).await?;
     let body = String::from_utf8_lossy(&body);
     ensure!(status == 200, "{path} was answered {status}: {body}");

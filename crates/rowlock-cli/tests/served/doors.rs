@@ -127,6 +127,13 @@ pub fn each_safeguard_that_is_taken_out_is_missed(home: &dyn Home) {
             assert_eq!(answer.status == status, !out, "{safeguard} {answer:?}");
         }
     }
+    let (_folder, mut command) = super::verbs::slow(home);
+    without("web.rate", &mut command);
+    let answers = super::verbs::hurry(&Served::of(&mut command));
+    assert!(answers.iter().all(|each| each.status == 201), "{answers:?}");
+    let mut command = home.command(&["dashboard", "--bind", "0.0.0.0:0"]);
+    without("web.bind", &mut command);
+    Served::of(&mut command).end();
 }
 
 pub fn a_port_that_strangers_could_reach_needs_a_token(home: &dyn Home) {

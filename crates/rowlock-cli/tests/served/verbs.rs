@@ -248,21 +248,9 @@ pub fn queues_switches_crons_and_pairs_are_run_and_stopped(home: &dyn Home) {
 
 pub fn too_many_changes_at_once_have_to_wait(home: &dyn Home) {
     furnish(home);
-    let folder = rowlock_testbed::folder();
-    let slow = folder.path().join("slow.toml");
-    let text = format!("{}\n[dashboard]\nwrites_per_second = 1\n", super::CONFIG);
-    std::fs::write(&slow, text).unwrap();
-    let slow = slow.display().to_string();
-    let args = ["dashboard", "--bind", "127.0.0.1:0", "--config", &slow];
-    let mut command = home.command(&args);
-    if std::env::var_os("ROWLOCK_URL").is_none() && !has_url(&command) {
-        command.args(["--url", "sqlite:rowlock.db"]);
-    }
+    let (_folder, mut command) = slow(home);
     let served = Served::of(&mut command);
-    // Whatever the machine's pace: of so many at once some come too early.
-    let answers: Vec<_> = (0..20)
-        .map(|_| served.post("/jobs", r#"{"kind":"echo"}"#))
-        .collect();
+    let answers = hurry(&served);
     let refused: Vec<_> = answers.iter().filter(|each| each.status == 429).collect();
     assert!(!refused.is_empty(), "{answers:?}");
     for answer in refused {
@@ -272,6 +260,26 @@ pub fn too_many_changes_at_once_have_to_wait(home: &dyn Home) {
     assert_eq!(answers[0].status, 201);
     // Looking costs nothing.
     served.get("/stats").ok();
+}
+
+/// A server that takes one change a second.
+pub fn slow(home: &dyn Home) -> (rowlock_testbed::TempDir, std::process::Command) {
+    let folder = rowlock_testbed::folder();
+    let path = folder.path().join("slow.toml");
+    let text = format!("{}\n[dashboard]\nwrites_per_second = 1\n", super::CONFIG);
+    std::fs::write(&path, text).unwrap();
+    let path = path.display().to_string();
+    let mut command = home.command(&["dashboard", "--bind", "127.0.0.1:0", "--config", &path]);
+    if !has_url(&command) {
+        command.args(["--url", "sqlite:rowlock.db"]);
+    }
+    (folder, command)
+}
+
+/// Whatever the machine's pace: of so many at once some come too early.
+pub fn hurry(served: &Served) -> Vec<super::Answer> {
+    let body = r#"{"kind":"echo"}"#;
+    (0..20).map(|_| served.post("/jobs", body)).collect()
 }
 
 fn has_url(command: &std::process::Command) -> bool {
