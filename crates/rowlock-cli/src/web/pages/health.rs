@@ -27,7 +27,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
                 (budgets(cx, &cx.get("/budgets").await?))
             }
             section.panel {
-                h2 { "All is well with" }
+                h2 { "What is well" }
                 ul.well { @for finding in well {
                     li { span.hint { (text(finding, "code")) } " " (text(finding, "what")) }
                 } }

@@ -13,11 +13,11 @@ use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Response, StatusCode};
 use futures_util::stream;
-use rowlock::Error;
 use rowlock::clock::Elapsed;
 use rowlock::engine::browse::Glance;
 use rowlock::engine::{Counts, PairRow, WorkerRow};
-use rowlock::switch::Switch;
+use rowlock::switch::{Mode, Switch, Target};
+use rowlock::{Error, Name};
 use tokio::sync::{Mutex, MutexGuard, Notify, Semaphore, watch};
 
 use crate::web::Web;
@@ -221,7 +221,7 @@ impl Seen {
                 completed: rate(total.completed, self.before.0),
                 failed: rate(total.failed, self.before.1),
                 waiting: total.pending,
-                oldest: total.oldest_pending_seconds.unwrap_or_default(),
+                oldest: self.oldest(&queues),
             });
             self.before = (total.completed, total.failed);
         }
@@ -234,6 +234,19 @@ impl Seen {
         }
         (self.at, self.queues, self.total) = (at, queues, total);
         changed
+    }
+
+    /// Whether somebody has stopped a queue.
+    pub fn is_stopped(&self, queue: &Name) -> bool {
+        let mut on = self.switches.iter();
+        on.any(|on| on.target == Target::Queue && on.mode != Mode::Reject && on.name == *queue)
+    }
+
+    /// How long a job has been due that somebody should have taken.
+    fn oldest(&self, queues: &Glance) -> f64 {
+        let going = queues.iter().filter(|(name, _)| !self.is_stopped(name));
+        let waits = going.filter_map(|(_, queue)| queue.counts.oldest_pending_seconds);
+        waits.fold(0.0, f64::max)
     }
 
     /// What ended in the last while, and how much of it failed.
@@ -254,7 +267,6 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use rowlock::Name;
     use rowlock::engine::browse::Capped;
 
     use super::*;

@@ -37,7 +37,9 @@ pub use seal::Seals;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use axum::http::header::{
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -307,6 +309,8 @@ fn html(status: StatusCode, page: Markup) -> Response<Body> {
         HeaderValue::from_static("text/html; charset=utf-8"),
     );
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    // Without a referrer a browser says `Origin: null` with our own forms too.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 

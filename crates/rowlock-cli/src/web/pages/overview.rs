@@ -1,7 +1,6 @@
 //! How things go, at a glance. Nothing is read for it: what was seen last is shown.
 
 use maud::{Markup, html};
-use rowlock::switch::{Mode, Target};
 
 use super::chart::Chart;
 use super::live::{Sample, Seen, WINDOW};
@@ -109,7 +108,7 @@ fn charts(seen: &Seen) -> [Chart<'static>; 4] {
             class: "warn",
             points: points(|sample| sample.oldest),
             write: span,
-            about: "How long the job that is due longest has been waiting",
+            about: "How long the job that is due longest has been waiting, where nobody has stopped it",
         },
         Chart {
             title: "Depth",
@@ -156,12 +155,6 @@ fn queues(cx: &Cx, seen: &Seen) -> Markup {
         let command = cx.command("enqueue echo '{\"hello\":\"world\"}'");
         return empty("No job has come yet. Add one:", &command);
     }
-    let stopped = |name: &str| {
-        let mut on = seen.switches.iter();
-        on.any(|on| {
-            on.target == Target::Queue && on.mode != Mode::Reject && on.name.as_str() == name
-        })
-    };
     html! {
         section.panel {
             h2 { "Queues" }
@@ -175,7 +168,7 @@ fn queues(cx: &Cx, seen: &Seen) -> Markup {
                     tr {
                         th scope="row" {
                             a href={ "/jobs?queue=" (name) } { (name) }
-                            @if stopped(name.as_str()) { " " (state("paused")) }
+                            @if seen.is_stopped(name) { " " (state("paused")) }
                         }
                         (cell(&count(counts.pending)))
                         (cell(&count(counts.processing)))

@@ -110,6 +110,10 @@ pub async fn one(cx: &Cx, name: &str) -> Result<Page, Problem> {
     let pair = cx.get(&path).await?;
     let after = cx.query.get("after").map(|after| ("after", after));
     let keys = cx.get(&format!("{path}/keys{}", query(after))).await?;
+    let stopped = match pair["paused"] == true {
+        true => stopped(&cx.get("/switches").await?, name),
+        false => None,
+    };
     let now = cx.now();
     let main = html! {
         div #pair data-live {
@@ -118,6 +122,7 @@ pub async fn one(cx: &Cx, name: &str) -> Result<Page, Problem> {
                 @if cx.may_change() { (acts(cx, &path, &pair)) }
             }
             p.lead { "Adds " code { (text(&pair, "kind")) } " for each row it finds, every " (text(&pair, "every")) }
+            @if let Some(words) = stopped { p.note.bad { (words) } }
             @if let Some(error) = pair["error"].as_str() { p.note.bad { "The last tick failed: " (error) } }
             @for state in list(&pair, "uncovered") {
                 p.note.bad { (exact(number(state, "rows"))) " rows are in state " (text(state, "state")) ", which nobody claims" }
@@ -136,6 +141,16 @@ pub async fn one(cx: &Cx, name: &str) -> Result<Page, Problem> {
         section.panel { h2 { "Keys held back" } (held(cx, &path, &keys)) }
     };
     Ok(Page::new(format!("Pair {name}"), "/pairs", main))
+}
+
+/// Who stopped it, and why.
+fn stopped(switches: &Value, name: &str) -> Option<String> {
+    let mut all = items(switches).iter();
+    let on = all.find(|on| (text(on, "target"), text(on, "name")) == ("pair", name))?;
+    let by = on["by"]
+        .as_str()
+        .map_or(String::new(), |by| format!(" by {by}"));
+    Some(format!("Stopped{by}: {}", text(on, "reason")))
 }
 
 fn acts(cx: &Cx, path: &str, pair: &Value) -> Markup {

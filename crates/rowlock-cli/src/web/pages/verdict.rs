@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use rowlock::reconcile;
-use rowlock::switch::{Mode, Target};
 
 use super::live::Seen;
-use super::words::span;
+use super::words::{count, span};
 use crate::open::Setup;
 use crate::show;
 
@@ -73,20 +72,15 @@ impl Verdict {
             .iter()
             .filter(|worker| show::between(worker.seen_at, now) < worker.lease * LEASES)
             .count();
-        let stopped = |queue: &str| {
-            let on = seen.switches.iter();
-            let mut on = on.filter(|on| on.target == Target::Queue && on.mode != Mode::Reject);
-            on.any(|on| on.name.as_str() == queue)
-        };
         for (name, queue) in &seen.queues {
-            let (counts, name) = (&queue.counts, name.as_str());
+            let counts = &queue.counts;
             let oldest = counts.oldest_pending_seconds.unwrap_or_default();
             let page = format!("/jobs?state=pending&queue={name}");
-            if stopped(name) && counts.pending > 0 {
-                let words = format!(
-                    "queue {name} is stopped, and {} wait",
-                    super::words::count(counts.pending)
-                );
+            if seen.is_stopped(name) && counts.pending > 0 {
+                let words = match counts.pending {
+                    1 => format!("queue {name} is stopped, and a job waits"),
+                    many => format!("queue {name} is stopped, and {} jobs wait", count(many)),
+                };
                 let remedy = "resume it when it may go on".to_owned();
                 add(Level::Degraded, words, remedy, "/queues".into());
             } else if oldest > LATE && alive == 0 {
