@@ -46,6 +46,9 @@ crate::served! { Place::with_config(CONFIG);
         every_button_does_what_it_says,
         an_open_page_hears_what_changes,
         a_form_without_its_seal_would_be_missed;
+    everybody:
+        every_page_can_be_read_and_used_by_everybody,
+        pages_work_without_a_script;
     seen:
         a_job_is_added_by_keyboard_and_seen_to_run,
         failed_jobs_are_filtered_and_retried_by_keyboard_only,

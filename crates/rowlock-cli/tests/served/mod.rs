@@ -3,6 +3,7 @@
 
 pub mod browser;
 pub mod doors;
+pub mod everybody;
 pub mod hostile;
 pub mod matrix;
 pub mod pages;

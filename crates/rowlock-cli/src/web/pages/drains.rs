@@ -4,13 +4,13 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::words::{cell, count, empty, exact, items, list, number, seconds, state, text};
+use super::words::{cell, count, empty, exact, list, number, seconds, state, text};
 use super::{Cx, Page};
+use crate::command::drain::{Shown, fill};
 use crate::web::problem::Problem;
 
 pub async fn show(cx: &Cx) -> Result<Page, Problem> {
-    let found = cx.get("/routes").await?;
-    let routes = items(&found);
+    let routes = &routes(cx).await?;
     let main = html! {
         h1 { "Drains" }
         div #drains data-live {
@@ -19,11 +19,25 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
                     "[[drain]]\nkinds = [\"send_email\"]\nto = \"redis://127.0.0.1:6379/0\""))
             } @else { (table(routes)) }
         }
-        @if !routes.is_empty() {
-            p.hint { "What the sinks hold themselves: " code { (cx.command("drain status")) } }
-        }
     };
     Ok(Page::new("Drains", "/drains", main))
+}
+
+/// What waits here, and how full the sinks are that this configuration knows.
+async fn routes(cx: &Cx) -> Result<Vec<Value>, Problem> {
+    let declared = cx.web.setup.routes()?;
+    let clock = cx.web.rowlock.clock();
+    let mut shown = Vec::new();
+    for row in &cx.web.rowlock.routes().routes().await? {
+        let route = declared.iter().find(|route| route.name == row.route);
+        let filled = match route {
+            Some(route) => Some(fill(route, clock).await),
+            None => None,
+        };
+        let told = serde_json::to_value(Shown::of(row, route, filled));
+        shown.push(told.map_err(anyhow::Error::new)?);
+    }
+    Ok(shown)
 }
 
 fn names(route: &Value) -> String {
@@ -47,6 +61,9 @@ fn table(routes: &[Value]) -> Markup {
                     ("Waiting", "Due and not handed on"),
                     ("Lag", "How long the first of them has been waiting"),
                     ("Sent", "Handed on and not settled yet"),
+                    ("Ready", "In the sink, taken by nobody"),
+                    ("Taken", "In the sink, taken by a worker"),
+                    ("Pushed", "Sent to the sink since it began, each time counted: what it lost was sent again"),
                 ] { th.n scope="col" title=(about) { (head) } }
             } }
             tbody { @for route in routes {
@@ -61,6 +78,9 @@ fn table(routes: &[Value]) -> Markup {
                     (cell(&count(number(route, "unsent"))))
                     td.n { (seconds(route, "lag_seconds")) }
                     (cell(&exact(number(route, "sent"))))
+                    @for field in ["ready", "taken", "pushed"] {
+                        (cell(&route[field].as_u64().map_or("–".to_owned(), exact)))
+                    }
                 }
             } }
         } } }

@@ -19,7 +19,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let now = cx.now();
     let main = html! {
         h1 { "Health" }
-        div #health data-live {
+        div #health data-live="15" {
             p.lead { "Looked " (time(now, &checkup, "looked_at")) ", in " (seconds(&checkup, "took_seconds")) ". The same as " code { (cx.command("doctor")) } }
             ul.findings { @for finding in ill { (one(finding)) } }
             @if cx.is_postgres() {

@@ -23,8 +23,8 @@ use tokio::sync::{Mutex, MutexGuard, Notify, Semaphore, watch};
 use crate::web::Web;
 use crate::web::problem::Problem;
 
-/// Between two looks while a page is open.
-const OFTEN: Duration = Duration::from_secs(2);
+/// Between two looks while a page is open: with what a page reads itself fewer than two queries a second.
+const OFTEN: Duration = Duration::from_secs(3);
 /// Between two looks while none is.
 const SELDOM: Duration = Duration::from_secs(15);
 /// What changes seldom is read with every so many looks only.

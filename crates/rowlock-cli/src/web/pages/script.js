@@ -46,11 +46,22 @@
 
   let asking = false;
   let again = false;
+  let last = 0;
+  let later = 0;
   const refresh = async () => {
     if (asking) {
       again = true;
       return;
     }
+    // A page that reads much says how many seconds it wants to rest.
+    const rest = Math.max(0, ...all("[data-live]").map((part) => Number(part.dataset.live))) * 1000;
+    const left = last + rest - Date.now();
+    if (left > 0) {
+      clearTimeout(later);
+      later = setTimeout(refresh, left);
+      return;
+    }
+    last = Date.now();
     asking = true;
     try {
       // What was done is told once.
