@@ -28,6 +28,7 @@ async fn routes(cx: &Cx) -> Result<Vec<Value>, Problem> {
     let declared = cx.web.setup.routes()?;
     let clock = cx.web.rowlock.clock();
     let mut shown = Vec::new();
+    let _turn = cx.turn().await?;
     for row in &cx.web.rowlock.routes().routes().await? {
         let route = declared.iter().find(|route| route.name == row.route);
         let filled = match route {

@@ -14,6 +14,7 @@ use crate::web::problem::Problem;
 /// A job that somebody names.
 pub async fn find(cx: &Cx, id: &str) -> Result<Record, Problem> {
     let id: JobId = id.parse()?;
+    let _turn = cx.turn().await?;
     let found = cx.web.rowlock.operate().job(id).await?;
     found.ok_or_else(|| {
         let remedy = "it may have ended and been pruned: retention says how long jobs are kept";

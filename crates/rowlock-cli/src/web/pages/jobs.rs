@@ -10,6 +10,9 @@ use super::{Cx, Page};
 use crate::web::problem::Problem;
 use crate::web::shape::STATES;
 
+/// How many a page has, unless too few were found on the way.
+const PAGE: usize = 50;
+
 pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let filter = Filter::of(&cx.query)?;
     let cursor = cx.query.get("cursor");
@@ -30,7 +33,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
             @if jobs.is_empty() { (none(cx, &filter, next.is_some(), cursor.is_some())) }
             @else { (table(cx, &filter, jobs)) }
         }
-        (pager(&filter, cursor, next))
+        (pager(&filter, cursor, next, jobs.len()))
     };
     Ok(Page::new("Jobs", "/jobs", main))
 }
@@ -184,13 +187,14 @@ fn bar(filter: &Filter) -> Markup {
     }
 }
 
-fn pager(filter: &Filter, cursor: Option<&str>, next: Option<&str>) -> Markup {
+fn pager(filter: &Filter, cursor: Option<&str>, next: Option<&str>, shown: usize) -> Markup {
     let older = next.map(|next| {
         let pairs = filter.pairs().chain([("cursor", next)]);
         format!("/jobs{}", query(pairs))
     });
     html! {
         nav.pager aria-label="Pages of jobs" {
+            @if next.is_some() && shown < PAGE { span.hint { "1,000 jobs were looked at, there may be more" } }
             @if cursor.is_some() { a.button href=(filter.link()) { "Newest" } }
             @if let Some(older) = older { a.button href=(older) rel="next" { "Older" } }
         }

@@ -294,7 +294,7 @@ mod tests {
             "pruned is new, and no rate"
         );
         assert_eq!(seen.samples[4].completed, 0.0);
-        seen.take(at(615), glance(100, 4));
+        seen.take(at(617), glance(100, 4));
         assert_eq!(seen.samples.len(), 2);
     }
 }

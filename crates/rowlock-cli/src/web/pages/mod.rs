@@ -44,6 +44,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::Value;
+use tokio::sync::SemaphorePermit;
 
 use self::form::{Form, encode};
 use self::layout::Frame;
@@ -104,6 +105,12 @@ impl Cx {
 
     pub fn is_postgres(&self) -> bool {
         matches!(self.web.setup.store, Store::Postgres(_))
+    }
+
+    /// For what is read without the API: no more at once than it would.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Problem> {
+        let turn = self.web.busy.acquire().await;
+        turn.map_err(|_| Problem::too_slow())
     }
 
     /// Asks the API.

@@ -40,7 +40,7 @@ fn table(cx: &Cx, on: &[Value]) -> Markup {
                 tr {
                     th scope="row" { span.hint { (target) " " } (name) }
                     td { (state(text(switch, "mode"))) }
-                    td { (text(switch, "reason")) }
+                    td.words { (text(switch, "reason")) }
                     td { (text(switch, "by")) }
                     td { @if switch["until"].is_null() { "cleared by hand" } @else { (time(now, switch, "until")) } }
                     (cell(&exact(number(switch, "rejected"))))
