@@ -22,6 +22,7 @@ use rowlock::{Clock, Error, Rowlock, event, reconcile};
 use tokio::net::TcpListener;
 
 use crate::show;
+use crate::web::Site;
 
 /// How long a request waits for the store.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -33,8 +34,8 @@ pub struct Http {
     listener: TcpListener,
     address: SocketAddr,
     recorder: PrometheusHandle,
-    /// What is served beside, and who may come in.
-    web: Option<(Router, String)>,
+    /// What is served beside.
+    site: Option<Site>,
 }
 
 struct Worker {
@@ -68,26 +69,26 @@ impl Http {
             listener,
             address,
             recorder,
-            web: None,
+            site: None,
         })
     }
 
-    /// Serves this too; `access` says who may come in.
-    pub fn with(mut self, web: Router, access: String) -> Self {
-        self.web = Some((web, access));
+    /// Serves this too.
+    pub fn with(mut self, site: Site) -> Self {
+        self.site = Some(site);
         self
     }
 
-    /// The line of a start block.
+    /// The lines of a start block.
     pub fn line(&self) -> String {
         let address = self.address;
-        let api = self.web.as_ref().map(|(_, access)| {
-            let root = crate::web::ROOT;
-            format!("\n  api        http://{address}{root}  ({access})")
-        });
+        let http = format!("  http       http://{address}/metrics  /livez  /readyz");
+        let Some(Site { access, .. }) = &self.site else {
+            return http;
+        };
+        let root = crate::web::ROOT;
         format!(
-            "  http       http://{address}/metrics  /livez  /readyz{}",
-            api.unwrap_or_default()
+            "  dashboard  http://{address}\n{http}\n  api        http://{address}{root}  ({access})"
         )
     }
 
@@ -113,12 +114,19 @@ impl Http {
             .route("/readyz", get(ready))
             .route("/metrics", get(numbers))
             .with_state(worker);
-        let routes = match self.web {
-            Some((web, _)) => routes.fallback_service(web),
-            None => routes.fallback(async || {
+        let (routes, looking) = match self.site {
+            Some(site) => (routes.fallback_service(site.router), Some(site.looking)),
+            None => {
                 let there = "there are /livez, /readyz and /metrics\n";
-                (StatusCode::NOT_FOUND, there)
-            }),
+                let routes = routes.fallback(async move || (StatusCode::NOT_FOUND, there));
+                (routes, None)
+            }
+        };
+        let looking = async {
+            match looking {
+                Some(looking) => looking.await,
+                None => std::future::pending().await,
+            }
         };
         let folding = async {
             loop {
@@ -132,6 +140,7 @@ impl Http {
                 tracing::error!(%why, "http has ended");
             },
             () = folding => {}
+            () = looking => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The API over a file.
+//! The API and the dashboard over a file.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -39,6 +39,22 @@ crate::served! { Place::with_config(CONFIG);
         every_answer_forbids_a_browser_to_do_anything_with_it;
     hostile:
         hostile_input_is_the_senders_mistake;
+    pages:
+        every_link_of_every_page_leads_to_a_page,
+        every_page_is_for_its_role_and_a_reader_changes_nothing,
+        markup_in_every_field_is_text_on_every_page,
+        every_button_does_what_it_says,
+        an_open_page_hears_what_changes,
+        a_form_without_its_seal_would_be_missed;
+    everybody:
+        every_page_can_be_read_and_used_by_everybody,
+        pages_work_without_a_script;
+    seen:
+        a_job_is_added_by_keyboard_and_seen_to_run,
+        failed_jobs_are_filtered_and_retried_by_keyboard_only,
+        a_queue_is_paused_a_switch_set_and_a_running_job_cancelled,
+        markup_runs_on_no_page,
+        a_page_goes_on_when_its_server_comes_back;
     verbs:
         a_job_is_added_seen_and_changed_as_on_the_command_line,
         many_jobs_are_counted_first_and_changed_when_confirmed,

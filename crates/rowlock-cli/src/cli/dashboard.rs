@@ -9,16 +9,17 @@ use clap::Args;
 Without tokens it listens on this machine only, and whoever reaches it may do everything. Tokens come
 from the file that token_file of [dashboard] names, a line each (reader TOKEN or operator TOKEN), or
 from ROWLOCK_DASHBOARD_TOKEN (operator) and ROWLOCK_DASHBOARD_READER_TOKEN. With any of them every
-request needs one, as Bearer or as the password of Basic, but for /livez, /readyz and /metrics. Other
-machines call it by a name: hosts of [dashboard] says which are right. The API is in docs/api.md.
+request needs one, as Bearer or as the password of Basic (a browser asks for it, whatever the name),
+but for /livez, /readyz and /metrics. Other machines call it by a name: hosts of [dashboard] says
+which are right. The pages are in docs/dashboard.md, the API in docs/api.md.
 
 Examples:
   rowlock dashboard
   rowlock dashboard --read-only --url postgres://localhost/app
   ROWLOCK_DASHBOARD_TOKEN=$(cat token) rowlock dashboard --bind 0.0.0.0:7878")]
 pub struct Dashboard {
-    /// Serve the API here, beside /livez, /readyz and /metrics [default: [dashboard] bind, else
-    /// 127.0.0.1:7878]
+    /// Serve the pages and the API here, beside /livez, /readyz and /metrics [default: [dashboard]
+    /// bind, else 127.0.0.1:7878]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub bind: Option<SocketAddr>,
     /// Change nothing, whoever asks

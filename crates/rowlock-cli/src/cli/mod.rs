@@ -146,7 +146,7 @@ pub enum Verb {
     /// Count jobs by state and queue
     #[command(after_help = "Example:\n  rowlock stats --json | jq .queues.default.pending")]
     Stats,
-    /// Serve the JSON API of the store, for programs and browsers
+    /// Serve pages to watch the store and step in, and its JSON API
     Dashboard(Dashboard),
     /// Watch queues, workers, jobs, pairs, routes and health on the terminal, and step in
     Top(Top),
@@ -198,8 +198,8 @@ the drains of rowlock.toml run too. Payloads of the demo kinds:
 Example:
   rowlock dev --url sqlite:/tmp/try.db")]
 pub struct Dev {
-    /// Serve the API, /livez, /readyz and /metrics here [default: [dashboard] bind, else
-    /// 127.0.0.1:7878, if it is free]
+    /// Serve the dashboard, the API, /livez, /readyz and /metrics here [default: [dashboard] bind,
+    /// else 127.0.0.1:7878, if it is free]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
     #[command(flatten)]

@@ -15,9 +15,8 @@ pub async fn run(setup: &Setup, how: &Dashboard) -> Result<u8> {
     // Before anything is opened: a door that must not be open isn't.
     let door = Door::new(setup, bind, how.read_only)?;
     let rowlock = setup.open(Access::Read).await?;
-    let access = door.line();
-    let served = web::router(setup, &rowlock, door)?;
-    let http = Http::bind(bind).await?.with(served, access);
+    let served = web::site(setup, &rowlock, door)?;
+    let http = Http::bind(bind).await?.with(served);
     let mut beside = Beside::with(Some(http))?;
     block(&[store_line(setup, false)], beside.http.as_ref());
     let clock = rowlock.clock().clone();

@@ -43,10 +43,9 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     handlers.extend(configured);
     declare(&rowlock, &handlers).await?;
     let options = setup.config.options();
-    let access = door.line();
-    let served = web::router(setup, &rowlock, door)?;
+    let served = web::site(setup, &rowlock, door)?;
     let http = listen(bind, how.listen.is_some()).await?;
-    let mut beside = Beside::with(http.map(|http| http.with(served, access)))?;
+    let mut beside = Beside::with(http.map(|http| http.with(served)))?;
     let mut lines = vec![store_line(setup, created), worker_line(&handlers, &options)];
     lines.extend(scheduler_line(setup, &rowlock).await?);
     lines.extend(routes.iter().map(drain::line));
@@ -76,7 +75,7 @@ async fn listen(bind: SocketAddr, wanted: bool) -> Result<Option<Http>> {
     }
     if let Err(why) = &bound {
         out::warn(&format!(
-            "{why:#}: going on without the API, /metrics, /livez and /readyz, or choose another port with \
+            "{why:#}: going on without the dashboard, the API, /metrics, /livez and /readyz, or choose another port with \
              --listen"
         ));
     }

@@ -1,10 +1,10 @@
-//! What people and programs ask and change over HTTP: `/api/v1`, and a page that leads to it.
+//! What people and programs ask and change over HTTP: the dashboard's pages, and `/api/v1`.
 //!
 //! In: a request. It passes, in this order: the name it was called by ([`guard`]), who it is from
 //! ([`auth`]), where it leads ([`route`]), what its sender may do, whether a page of another site sent
 //! it, how often ([`limits`]), and what it says ([`shape`]). Out: JSON, or one shape of error
-//! ([`problem`]). Pages that are added go the same way. Nothing here speaks SQL, and nothing a job
-//! contains is anything but text.
+//! ([`problem`]). Pages ([`pages`]) go the same way, and ask the same routes. Nothing here speaks SQL, and
+//! nothing a job contains is anything but text.
 
 mod api;
 mod auth;
@@ -13,12 +13,14 @@ mod cursor;
 mod document;
 mod guard;
 mod limits;
-mod page;
+mod pages;
 mod problem;
 mod route;
 mod shape;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -32,10 +34,11 @@ use rowlock::{Kind, Rowlock};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use self::auth::{Caller, Tokens};
+use self::auth::{Caller, Role, Tokens};
 use self::checkup::Checkup;
 use self::guard::Hosts;
 use self::limits::Rate;
+use self::pages::{Live, Notes, Seals};
 use self::problem::Problem;
 use self::route::{Found, Given, Route};
 use self::shape::Values;
@@ -90,10 +93,22 @@ pub struct Web {
     rate: Rate,
     busy: Semaphore,
     checkup: Checkup,
+    live: Live,
+    notes: Notes,
+    seals: Seals,
+}
+
+/// What is served beside a worker's own paths, and what keeps its pages up to date.
+pub struct Site {
+    pub router: Router,
+    pub looking: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Who may come in.
+    pub access: String,
 }
 
 /// Everything that is served beside a worker's own paths.
-pub fn router(setup: &Setup, rowlock: &Rowlock, door: Door) -> Result<Router> {
+pub fn site(setup: &Setup, rowlock: &Rowlock, door: Door) -> Result<Site> {
+    let access = door.line();
     let clock = rowlock.clock().clone();
     let callers = door.tokens.count() + 1;
     let web = Arc::new(Web {
@@ -105,11 +120,20 @@ pub fn router(setup: &Setup, rowlock: &Rowlock, door: Door) -> Result<Router> {
         tokens: door.tokens,
         busy: Semaphore::new(limits::AT_ONCE),
         checkup: Checkup::default(),
+        live: Live::default(),
+        notes: Notes::default(),
+        seals: Seals::new(callers)?,
     });
-    Ok(Router::new().fallback(move |request| {
+    let looking = Box::pin(Live::run(Arc::clone(&web)));
+    let router = Router::new().fallback(move |request| {
         let web = Arc::clone(&web);
         async move { answer(web, request).await }
-    }))
+    });
+    Ok(Site {
+        router,
+        looking,
+        access,
+    })
 }
 
 /// Whether a test has taken this safeguard out.
@@ -125,12 +149,19 @@ fn taken_out(safeguard: &str) -> bool {
 
 async fn answer(web: Arc<Web>, request: Request) -> Response<Body> {
     let clock = web.rowlock.clock().clone();
-    let answered = clock.timeout(limits::REQUEST, checked(web, request)).await;
-    let mut response = match answered {
-        Some(Ok(response)) => response,
-        Some(Err(problem)) => {
+    let path = request.uri().path().to_owned();
+    let known = web.known(&request);
+    let answered = clock
+        .timeout(limits::REQUEST, checked(Arc::clone(&web), request))
+        .await;
+    let mut response = match answered.unwrap_or_else(|| Err(Problem::too_slow())) {
+        Ok(response) => response,
+        Err(problem) => {
             let unknown = problem.status == StatusCode::UNAUTHORIZED;
-            let mut response = problem.answer();
+            let mut response = match is_api(&path) {
+                true => problem.answer(),
+                false => pages::problem(&web, known, &path, &problem),
+            };
             if unknown {
                 let headers = response.headers_mut();
                 for way in ["Basic realm=\"rowlock\", charset=\"UTF-8\"", "Bearer"] {
@@ -139,10 +170,22 @@ async fn answer(web: Arc<Web>, request: Request) -> Response<Body> {
             }
             response
         }
-        None => Problem::too_slow().answer(),
     };
     protect(response.headers_mut());
     response
+}
+
+/// Whether a program asks, and not a person.
+fn is_api(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
+impl Web {
+    /// Who asks, if that may be told: an error has a frame only for somebody who was let in.
+    fn known(&self, request: &Request) -> Option<Caller> {
+        self.hosts.check(request.uri(), request.headers()).ok()?;
+        self.tokens.caller(request.headers()).ok()
+    }
 }
 
 /// What a browser must not do with any answer.
@@ -159,22 +202,30 @@ fn protect(headers: &mut HeaderMap) {
         ("cross-origin-opener-policy", "same-origin"),
         ("cache-control", "no-store"),
     ] {
-        headers.insert(name, HeaderValue::from_static(value));
+        // A page says more exactly what it needs, and an asset that it may be kept.
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
 }
 
 /// Every check in turn, then the answer.
 async fn checked(web: Arc<Web>, request: Request) -> Result<Response<Body>, Problem> {
-    let (head, body) = request.into_parts();
+    let (head, sent) = request.into_parts();
     web.hosts.check(&head.uri, &head.headers)?;
-    let caller = web.tokens.caller(&head.headers)?;
-    let path = head.uri.path();
-    if path == "/" && matches!(head.method, Method::GET | Method::HEAD) {
-        return Ok(page::start());
+    if let Some(asset) = pages::open(&head.method, head.uri.path()) {
+        return Ok(asset);
     }
+    let caller = web.tokens.caller(&head.headers)?;
+    let body = |body| async { to_bytes(body, limits::BODY).await.map_err(|_| too_large()) };
+    let path = head.uri.path();
     let rest = path.strip_prefix(ROOT);
     let Some(rest) = rest.filter(|rest| rest.starts_with('/')) else {
-        return Err(nothing());
+        if is_api(path) {
+            return Err(nothing());
+        }
+        let sent = body(sent).await?;
+        return pages::answer(&web, caller, &head.method, &head.uri, &head.headers, sent).await;
     };
     let (route, found) = match route::find(api::ROUTES, &head.method, rest) {
         Found::Route(route, found) => (route, found),
@@ -182,49 +233,82 @@ async fn checked(web: Arc<Web>, request: Request) -> Result<Response<Body>, Prob
         Found::Nothing => return Err(nothing()),
     };
     if route.is_write() {
-        may_change(&web, &head.method, &head.headers, route, caller)?;
+        guard::same_site(&head.headers)?;
+        // No page can send this one without asking first.
+        if head.method != Method::DELETE {
+            guard::is_json(&head.headers)?;
+        }
+        operator(caller)?;
+        web.rate.take(caller)?;
     }
-    let raw = to_bytes(body, limits::BODY)
-        .await
-        .map_err(|_| too_large())?;
-    let given = Given {
-        path: Values(shape::path(route.path_fields, &found)?),
-        query: Values(shape::query(route.query, head.uri.query().unwrap_or(""))?),
-        body: Values(said(route, &raw)?),
-        raw,
-        traceparent: head
-            .headers
-            .get("traceparent")
-            .and_then(|context| context.to_str().ok())
-            .map(str::to_owned),
+    let traceparent = head.headers.get("traceparent");
+    let traceparent = traceparent.and_then(|context| context.to_str().ok());
+    let given = given(
+        route,
+        &found,
+        head.uri.query().unwrap_or(""),
+        body(sent).await?,
         caller,
+    )?;
+    let given = Given {
+        traceparent: traceparent.map(str::to_owned),
+        ..given
     };
-    let _turn = web.busy.acquire().await.map_err(|_| Problem::too_slow())?;
-    let value = (route.call)(Arc::clone(&web), given).await?;
+    let value = call(&web, route, given).await?;
     Ok(json(route.status, &value))
 }
 
-/// Only an operator, only from our own pages or from none, only in JSON, and not too often.
-fn may_change(
-    web: &Web,
-    method: &Method,
-    headers: &HeaderMap,
+/// What was said to a route, if it is as the table wants it.
+fn given(
     route: &Route,
+    found: &BTreeMap<&'static str, String>,
+    query: &str,
+    raw: Bytes,
     caller: Caller,
-) -> Result<(), Problem> {
-    guard::same_site(headers)?;
-    // No page can send this one without asking first.
-    if method != Method::DELETE {
-        guard::is_json(headers)?;
+) -> Result<Given, Problem> {
+    Ok(Given {
+        path: Values(shape::path(route.path_fields, found)?),
+        query: Values(shape::query(route.query, query)?),
+        body: Values(said(route, &raw)?),
+        raw,
+        traceparent: None,
+        caller,
+    })
+}
+
+async fn call(web: &Arc<Web>, route: &Route, given: Given) -> Result<Value, Problem> {
+    let _turn = web.busy.acquire().await.map_err(|_| Problem::too_slow())?;
+    (route.call)(Arc::clone(web), given).await
+}
+
+/// A page asks the API; where its request came from was checked when it came in.
+async fn ask(
+    web: &Arc<Web>,
+    caller: Caller,
+    method: &Method,
+    target: &str,
+    body: Bytes,
+) -> Result<Value, Problem> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let Found::Route(route, found) = route::find(api::ROUTES, method, path) else {
+        return Err(nothing());
+    };
+    if route.is_write() {
+        operator(caller)?;
     }
-    if caller.role < route.role() && !taken_out("web.role") {
-        return Err(Problem::forbidden(
+    call(web, route, given(route, &found, query, body, caller)?).await
+}
+
+/// Only an operator changes anything.
+fn operator(caller: Caller) -> Result<(), Problem> {
+    match caller.role >= Role::Operator || taken_out("web.role") {
+        true => Ok(()),
+        false => Err(Problem::forbidden(
             "role",
             "this needs the role operator",
             "use an operator's token; where read_only is set nobody may change anything",
-        ));
+        )),
     }
-    web.rate.take(caller)
 }
 
 /// The fields of a body, unless the handler reads it itself.

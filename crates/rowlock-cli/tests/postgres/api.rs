@@ -1,7 +1,11 @@
-//! The API over a server.
+//! The API and the dashboard over a server.
 
 use std::process::Command;
 
+use rowlock_testbed::{Postgres, until};
+
+use crate::place::Place;
+use crate::served::browser::Browser;
 use crate::served::{CONFIG, Home, Served, furnish};
 use crate::store::{CANARY, Store};
 
@@ -28,6 +32,21 @@ crate::served! { Store::new(CONFIG);
         a_port_that_strangers_could_reach_needs_a_token;
     hostile:
         hostile_input_is_the_senders_mistake;
+    pages:
+        every_link_of_every_page_leads_to_a_page,
+        every_page_is_for_its_role_and_a_reader_changes_nothing,
+        markup_in_every_field_is_text_on_every_page,
+        every_button_does_what_it_says,
+        an_open_page_hears_what_changes;
+    everybody:
+        every_page_can_be_read_and_used_by_everybody,
+        pages_work_without_a_script;
+    seen:
+        a_job_is_added_by_keyboard_and_seen_to_run,
+        failed_jobs_are_filtered_and_retried_by_keyboard_only,
+        a_queue_is_paused_a_switch_set_and_a_running_job_cancelled,
+        markup_runs_on_no_page,
+        a_page_goes_on_when_its_server_comes_back;
     verbs:
         a_job_is_added_seen_and_changed_as_on_the_command_line,
         many_jobs_are_counted_first_and_changed_when_confirmed,
@@ -59,4 +78,62 @@ fn budgets_and_pins_are_shown_and_set() {
     let gone = crate::served::Ask::new("DELETE", "/budgets/analytics");
     assert_eq!(served.ask(&gone).ok()["status"], "removed");
     assert_eq!(served.ask(&gone).status, 404);
+}
+
+#[test]
+fn whoever_pins_the_horizon_is_named_on_the_page() {
+    let store = Store::new(CONFIG);
+    furnish(&store);
+    let served = Served::open(&store);
+    let session = store.session();
+    session
+        .execute(
+            "SET application_name = 'metabase'; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1",
+        )
+        .unwrap();
+    let mut browser = Browser::open();
+    browser.go(&format!("http://{}/health", served.address));
+    let text = browser.text();
+    let pid = session.pid().to_string();
+    assert!(
+        text.contains(&pid) && text.contains("metabase"),
+        "{pid}: {text}"
+    );
+}
+
+/// Seconds between two looks for open pages.
+const EVERY: f64 = 3.0;
+/// What begins every look.
+const LOOK: &str = "FROM rowlock.tally";
+
+#[test]
+fn an_open_page_costs_fewer_than_two_queries_a_second() {
+    let server = Postgres::start_own();
+    server.set("log_statement = 'all'");
+    let database = server.database_from(None);
+    let place = Place::new();
+    let url = database.url();
+    place.ok(&["migrate", "up", "--url", url]);
+    // It stays due, so that every look has something new to tell.
+    place.ok(&["enqueue", "mail", "--url", url]);
+    let served =
+        Served::of(&mut place.command(&["dashboard", "--bind", "127.0.0.1:0", "--url", url]));
+    let mut browser = Browser::open();
+    for page in ["/queues", "/health"] {
+        browser.go(&format!("http://{}{page}", served.address));
+        browser.wait("document.querySelector('#pulse').textContent === 'live'");
+        let before = server.log().len();
+        // The first looks may be about opening the page. A page that makes one of its own has them too.
+        let looks = if page == "/queues" { 2 } else { 1 };
+        let log = until("some looks", || {
+            let log = server.log().split_off(before);
+            (log.matches(LOOK).count() > 5 * looks).then_some(log)
+        });
+        // What begins and ends a transaction asks for nothing.
+        let rounds = log.split(LOOK).skip(looks).take(4 * looks);
+        let queries = |round: &str| round.matches("LOG:  execute ").count();
+        let all: usize = rounds.map(queries).sum();
+        let each = all as f64 / 4.0;
+        assert!(each / EVERY < 2.0, "{page}: {each} queries a look\n{log}");
+    }
 }

@@ -172,7 +172,6 @@ pub fn every_answer_forbids_a_browser_to_do_anything_with_it(home: &dyn Home) {
         Ask::new("GET", "/stats"),
         Ask::new("GET", "/nowhere"),
         Ask::new("PATCH", "/jobs"),
-        Ask::new("GET", "//"),
         foreign,
     ] {
         let answer = served.ask(&ask);

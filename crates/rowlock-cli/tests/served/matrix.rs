@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Ask, Home, OPERATOR, READER, Served, furnish, ok};
 
 /// Everything that a store would show a change in.
-fn everything(home: &dyn Home) -> String {
+pub fn everything(home: &dyn Home) -> String {
     let lists: [&[&str]; 6] = [
         &["job", "list", "--limit", "1000", "--json"],
         &["switch", "list", "--json"],

@@ -1,9 +1,13 @@
 //! The API of a real process, asked by a client that knows nothing but a socket.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod browser;
 pub mod doors;
+pub mod everybody;
 pub mod hostile;
 pub mod matrix;
+pub mod pages;
+pub mod seen;
 pub mod verbs;
 
 use std::io::{Read, Write};
@@ -22,6 +26,8 @@ pub const READER: &str = "c4nary-reader-0123456789ab";
 pub const CONFIG: &str = r#"
 [handlers.echo]
 builtin = "echo"
+[handlers.fail]
+exec = ["sh", "-c", "cat >&2; exit 65"]
 [[cron]]
 name = "nightly"
 kind = "echo"

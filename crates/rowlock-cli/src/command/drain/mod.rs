@@ -4,7 +4,7 @@ mod recall;
 mod run;
 mod status;
 
-pub use status::Shown;
+pub use status::{Shown, fill};
 
 use std::collections::BTreeSet;
 

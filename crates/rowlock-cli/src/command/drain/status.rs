@@ -85,7 +85,7 @@ const HEADING: [&str; 13] = [
 ];
 
 /// How full the sink is. It isn't opened: whether it has lost its memory is for the drain to find.
-async fn fill(route: &Route, clock: &Clock) -> Result<Fill, String> {
+pub async fn fill(route: &Route, clock: &Clock) -> Result<Fill, String> {
     let sink: Arc<dyn Sink> = route.sink(clock).map_err(|why| why.to_string())?;
     match clock.timeout(PATIENCE, sink.fill()).await {
         Some(told) => told.map_err(|why| why.to_string()),

@@ -1,0 +1,300 @@
+//! One look at the store for everybody who looks: the numbers of the overview, their last minutes, and
+//! the word to open pages that something has changed.
+//!
+//! It looks often while a page is open and seldom otherwise, so that there is something to see for
+//! whoever comes because something is wrong.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Response, StatusCode};
+use futures_util::stream;
+use rowlock::clock::Elapsed;
+use rowlock::engine::browse::Glance;
+use rowlock::engine::{Counts, PairRow, WorkerRow};
+use rowlock::switch::{Mode, Switch, Target};
+use rowlock::{Error, Name};
+use tokio::sync::{Mutex, MutexGuard, Notify, Semaphore, watch};
+
+use crate::web::Web;
+use crate::web::problem::Problem;
+
+/// Between two looks while a page is open: with what a page reads itself fewer than two queries a second.
+const OFTEN: Duration = Duration::from_secs(3);
+/// Between two looks while none is.
+const SELDOM: Duration = Duration::from_secs(15);
+/// What changes seldom is read with every so many looks only.
+const SLOW: u64 = 5;
+/// Between two points of the charts.
+const APART: Duration = Duration::from_millis(1_500);
+/// How far back the charts go.
+pub const WINDOW: Duration = Duration::from_secs(600);
+/// How long a look may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many pages may be open at once.
+const OPEN: usize = 64;
+/// A sign of life for whatever stands between us and the browser.
+const BEAT: Duration = Duration::from_secs(15);
+
+/// A point of the charts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    pub at: Elapsed,
+    /// What ended in a second since the look before.
+    pub completed: f64,
+    pub failed: f64,
+    pub waiting: u64,
+    /// How long the job that is due longest has been waiting, in seconds.
+    pub oldest: f64,
+}
+
+/// What was seen last.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub at: Elapsed,
+    pub samples: VecDeque<Sample>,
+    pub queues: Glance,
+    pub total: Counts,
+    pub workers: Vec<WorkerRow>,
+    pub switches: Vec<Switch>,
+    pub pairs: Vec<PairRow>,
+    /// Why the last look failed, if it did.
+    pub problem: Option<String>,
+    looks: u64,
+    /// Completed and failed at the last sample.
+    before: (u64, u64),
+}
+
+#[derive(Debug)]
+pub struct Live {
+    seen: Mutex<Seen>,
+    changes: watch::Sender<u64>,
+    wake: Notify,
+    open: Arc<Semaphore>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self {
+            seen: Mutex::default(),
+            changes: watch::Sender::new(0),
+            wake: Notify::new(),
+            open: Arc::new(Semaphore::new(OPEN)),
+        }
+    }
+}
+
+impl Live {
+    /// Looks again and again.
+    pub async fn run(web: Arc<Web>) {
+        let clock = web.rowlock.clock().clone();
+        loop {
+            let changed = web.live.look(&web, false).await;
+            if changed {
+                web.live.changes.send_modify(|n| *n += 1);
+            }
+            let open = web.live.changes.receiver_count() > 0;
+            let pause = clock.sleep(if open { OFTEN } else { SELDOM });
+            tokio::select! {
+                () = pause => {}
+                () = web.live.wake.notified() => {}
+            }
+        }
+    }
+
+    /// What was seen, no older than open pages have it.
+    pub async fn seen(&self, web: &Web) -> MutexGuard<'_, Seen> {
+        let now = web.rowlock.clock().elapsed();
+        let stale = {
+            let seen = self.seen.lock().await;
+            seen.looks == 0 || now.saturating_sub(seen.at) > OFTEN
+        };
+        if stale {
+            self.look(web, false).await;
+        }
+        self.seen.lock().await
+    }
+
+    /// Somebody has changed something here: everything is read anew.
+    pub async fn changed(&self, web: &Web) {
+        self.look(web, true).await;
+        self.changes.send_modify(|n| *n += 1);
+    }
+
+    /// Whether anything is new.
+    async fn look(&self, web: &Web, all: bool) -> bool {
+        let clock = web.rowlock.clock();
+        let mut seen = self.seen.lock().await;
+        let slow = all || seen.looks.is_multiple_of(SLOW) || seen.problem.is_some();
+        seen.looks += 1;
+        let schedule = web.rowlock.schedule();
+        let read = async {
+            let queues = web.rowlock.browse().glance().await?;
+            let rest = match slow {
+                true => Some((
+                    web.rowlock.browse().hands().await?,
+                    schedule.switches().await?,
+                    schedule.pairs().await?,
+                )),
+                false => None,
+            };
+            Ok::<_, Error>((queues, rest))
+        };
+        let problem = match clock.timeout(PATIENCE, read).await {
+            Some(Ok((queues, rest))) => {
+                let mut changed = seen.take(clock.elapsed(), queues);
+                if let Some((workers, switches, pairs)) = rest {
+                    changed |= seen.switches != switches || seen.workers.len() != workers.len();
+                    (seen.workers, seen.switches, seen.pairs) = (workers, switches, pairs);
+                }
+                return changed | seen.problem.take().is_some();
+            }
+            Some(Err(why)) => why.to_string(),
+            None => "it didn't answer in time".to_owned(),
+        };
+        seen.at = clock.elapsed();
+        let new = seen.problem.as_ref() != Some(&problem);
+        seen.problem = Some(problem);
+        new
+    }
+
+    /// A stream that says when to look again.
+    pub fn events(web: &Arc<Web>) -> Result<Response<Body>, Problem> {
+        let permit = Arc::clone(&web.live.open).try_acquire_owned();
+        let permit = permit.map_err(|_| Problem {
+            retry_after: Some(30),
+            ..Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "busy",
+                "too many pages are open",
+                "close some; pages also work without live updates",
+            )
+        })?;
+        let changes = web.live.changes.subscribe();
+        web.live.wake.notify_one();
+        let clock = web.rowlock.clock().clone();
+        let first = true;
+        let state = (changes, clock, permit, first);
+        let stream = stream::unfold(state, |(mut changes, clock, permit, first)| async move {
+            if first {
+                let hello = Bytes::from_static(b"retry: 2000\n\n");
+                return Some((Ok::<_, Infallible>(hello), (changes, clock, permit, false)));
+            }
+            let text = match clock.timeout(BEAT, changes.changed()).await {
+                Some(Ok(())) => format!("data: {}\n\n", *changes.borrow_and_update()),
+                Some(Err(_)) => return None,
+                None => ": still here\n\n".to_owned(),
+            };
+            Some((Ok(Bytes::from(text)), (changes, clock, permit, false)))
+        });
+        let mut response = Response::new(Body::from_stream(stream));
+        let kind = HeaderValue::from_static("text/event-stream");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        Ok(response)
+    }
+}
+
+impl Seen {
+    /// Takes the counts of a look; whether they are new.
+    fn take(&mut self, at: Elapsed, queues: Glance) -> bool {
+        let total = Counts::sum(queues.values().map(|queue| &queue.counts));
+        let last = self
+            .samples
+            .back()
+            .map(|last| (last.at, last.completed + last.failed));
+        let since = last.map(|(then, _)| at.saturating_sub(then));
+        let changed = queues != self.queues || last.is_none_or(|(_, moving)| moving > 0.0);
+        // Two looks at almost the same moment would make a rate of chance.
+        if since.is_none_or(|since| since >= APART) {
+            // What was pruned or retried in between makes a count smaller: that is no rate.
+            let rate = |now: u64, then: u64| {
+                since.map_or(0.0, |since| {
+                    now.saturating_sub(then) as f64 / since.as_secs_f64()
+                })
+            };
+            self.samples.push_back(Sample {
+                at,
+                completed: rate(total.completed, self.before.0),
+                failed: rate(total.failed, self.before.1),
+                waiting: total.pending,
+                oldest: self.oldest(&queues),
+            });
+            self.before = (total.completed, total.failed);
+        }
+        while self
+            .samples
+            .front()
+            .is_some_and(|first| at.saturating_sub(first.at) > WINDOW)
+        {
+            self.samples.pop_front();
+        }
+        (self.at, self.queues, self.total) = (at, queues, total);
+        changed
+    }
+
+    /// Whether somebody has stopped a queue.
+    pub fn is_stopped(&self, queue: &Name) -> bool {
+        let mut on = self.switches.iter();
+        on.any(|on| on.target == Target::Queue && on.mode != Mode::Reject && on.name == *queue)
+    }
+
+    /// How long a job has been due that somebody should have taken.
+    fn oldest(&self, queues: &Glance) -> f64 {
+        let going = queues.iter().filter(|(name, _)| !self.is_stopped(name));
+        let waits = going.filter_map(|(_, queue)| queue.counts.oldest_pending_seconds);
+        waits.fold(0.0, f64::max)
+    }
+
+    /// What ended in the last while, and how much of it failed.
+    pub fn ended(&self, within: Duration) -> (f64, f64) {
+        let mut sum = (0.0, 0.0);
+        let mut pairs = self.samples.iter().zip(self.samples.iter().skip(1));
+        while let Some((before, sample)) = pairs.next_back() {
+            if self.at.saturating_sub(sample.at) > within {
+                break;
+            }
+            let seconds = sample.at.saturating_sub(before.at).as_secs_f64();
+            sum.0 += sample.completed * seconds;
+            sum.1 += sample.failed * seconds;
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowlock::engine::browse::Capped;
+
+    use super::*;
+
+    fn glance(completed: u64, failed: u64) -> Glance {
+        let mut capped = Capped::default();
+        (capped.counts.completed, capped.counts.failed) = (completed, failed);
+        [(Name::new("mail").unwrap(), capped)].into()
+    }
+
+    #[test]
+    fn rates_are_differences_and_a_page_hears_when_they_end() {
+        let mut seen = Seen::default();
+        let at = Duration::from_secs;
+        assert!(seen.take(at(10), glance(100, 3)));
+        assert_eq!(seen.samples[0].completed, 0.0);
+        assert!(seen.take(at(12), glance(124, 4)));
+        let last = seen.samples[1];
+        assert_eq!((last.completed, last.failed), (12.0, 0.5));
+        assert_eq!(seen.ended(at(60)), (24.0, 1.0));
+        assert!(seen.take(at(14), glance(124, 4)), "the rate has fallen");
+        assert!(!seen.take(at(16), glance(124, 4)));
+        assert!(
+            seen.take(at(18), glance(100, 4)),
+            "pruned is new, and no rate"
+        );
+        assert_eq!(seen.samples[4].completed, 0.0);
+        seen.take(at(617), glance(100, 4));
+        assert_eq!(seen.samples.len(), 2);
+    }
+}

@@ -1,0 +1,183 @@
+//! How things go, at a glance. Nothing is read for it: what was seen last is shown.
+
+use maud::{Markup, html};
+
+use super::chart::Chart;
+use super::live::{Sample, Seen, WINDOW};
+use super::verdict::{Level, Verdict};
+use super::words::{cell, count, empty, exact, span, state};
+use super::{Cx, Page};
+use crate::show;
+
+pub async fn show(cx: &Cx) -> Page {
+    let seen = cx.web.live.seen(&cx.web).await;
+    let verdict = Verdict::of(&seen, &cx.web.setup, cx.now());
+    Page::new(
+        "Overview",
+        "/",
+        html! {
+            div #live data-live {
+                (sentence(&verdict, &seen))
+                (numbers(&seen))
+                div.charts { @for chart in charts(&seen) { (chart.draw()) } }
+                (queues(cx, &seen))
+            }
+        },
+    )
+}
+
+fn sentence(verdict: &Verdict, seen: &Seen) -> Markup {
+    let (word, more) = (verdict.level.as_str(), verdict.reasons.len());
+    html! {
+        section class={ "verdict " (word) } aria-label="Verdict" {
+            h1 {
+                span.dot aria-hidden="true" {}
+                @match verdict.reasons.first() {
+                    None if seen.total.pending + seen.total.processing == 0 => { "Flowing: nothing waits" }
+                    None => { "Flowing" }
+                    Some(first) => {
+                        @if verdict.level == Level::Stalled { "Stalled" } @else { "Degraded" }
+                        " because " (first.words)
+                    }
+                }
+            }
+            @if more > 0 {
+                ul {
+                    @for (n, reason) in verdict.reasons.iter().enumerate().take(6) {
+                        li {
+                            @if n > 0 { (reason.words) ": " }
+                            span.remedy { (reason.remedy) } " "
+                            a href=(reason.page) { "Look" }
+                        }
+                    }
+                    @if more > 6 { li { "and " (more - 6) " more" } }
+                }
+            }
+        }
+    }
+}
+
+fn numbers(seen: &Seen) -> Markup {
+    let total = &seen.total;
+    let due = total.pending.saturating_sub(total.scheduled + total.held);
+    let live = [
+        ("Due", count(due), "/jobs?state=pending"),
+        ("Scheduled", count(total.scheduled), "/jobs?state=pending"),
+        ("Retrying", count(total.retrying), "/jobs?state=pending"),
+        ("Held", count(total.held), "/switches"),
+        ("Running", count(total.processing), "/workers"),
+        ("Completed", exact(total.completed), "/jobs?state=completed"),
+        ("Failed", exact(total.failed), "/jobs?state=failed"),
+        ("Cancelled", exact(total.cancelled), "/jobs?state=cancelled"),
+    ];
+    html! {
+        ul.numbers aria-label="Jobs by state" {
+            @for (label, n, page) in live {
+                li { a.bad[label == "Failed" && n != "0"] href=(page) {
+                    span.label { (label) } strong.value { (n) }
+                } }
+            }
+        }
+    }
+}
+
+fn charts(seen: &Seen) -> [Chart<'static>; 4] {
+    let points = |value: fn(&Sample) -> f64| line(seen, value);
+    let last = seen.samples.back();
+    let now = |value: fn(&Sample) -> f64| last.map_or(0.0, value);
+    [
+        Chart {
+            title: "Throughput",
+            now: rate(now(|sample| sample.completed)),
+            class: "good",
+            points: points(|sample| sample.completed),
+            write: rate,
+            about: "Jobs completed in a second",
+        },
+        Chart {
+            title: "Failures",
+            now: rate(now(|sample| sample.failed)),
+            class: "bad",
+            points: points(|sample| sample.failed),
+            write: rate,
+            about: "Jobs given up in a second",
+        },
+        Chart {
+            title: "Wait",
+            now: span(now(|sample| sample.oldest)),
+            class: "warn",
+            points: points(|sample| sample.oldest),
+            write: span,
+            about: "How long the job that is due longest has been waiting, where nobody has stopped it",
+        },
+        Chart {
+            title: "Depth",
+            now: count(last.map_or(0, |sample| sample.waiting)),
+            class: "busy",
+            points: points(|sample| sample.waiting as f64),
+            write: |n| count(n as u64),
+            about: "Jobs that wait, whatever for",
+        },
+    ]
+}
+
+/// A step of the charts: what a look or two say by chance is evened out.
+const STEP: f64 = 8.0;
+
+fn line(seen: &Seen, value: fn(&Sample) -> f64) -> Vec<(f64, f64)> {
+    let mut steps: Vec<(f64, f64, f64)> = Vec::new();
+    // The first look has nothing to compare itself with.
+    for sample in seen.samples.iter().skip(1) {
+        let place = (sample.at.as_secs_f64() / STEP).floor();
+        match steps.last_mut() {
+            Some((at, sum, n)) if *at == place => (*sum, *n) = (*sum + value(sample), *n + 1.0),
+            _ => steps.push((place, value(sample), 1.0)),
+        }
+    }
+    let now = seen.at.as_secs_f64();
+    let place = |(at, sum, n): &(f64, f64, f64)| {
+        let age = (now - (at + 1.0) * STEP).max(0.0);
+        (1.0 - age / WINDOW.as_secs_f64(), sum / n)
+    };
+    steps.iter().map(place).collect()
+}
+
+fn rate(n: f64) -> String {
+    match n {
+        none if none < 0.05 => "0 /s".to_owned(),
+        few if few < 9.95 => format!("{few:.1} /s"),
+        many => format!("{} /s", show::count(many.round() as u64)),
+    }
+}
+
+fn queues(cx: &Cx, seen: &Seen) -> Markup {
+    if seen.queues.is_empty() {
+        let command = cx.command("enqueue echo '{\"hello\":\"world\"}'");
+        return empty("No job has come yet. Add one:", &command);
+    }
+    html! {
+        section.panel {
+            h2 { "Queues" }
+            div.wide { table {
+                thead { tr {
+                    th scope="col" { "Queue" }
+                    @for head in ["Waiting", "Running", "Completed", "Failed", "Oldest due"] { th.n scope="col" { (head) } }
+                } }
+                tbody { @for (name, queue) in &seen.queues {
+                    @let counts = &queue.counts;
+                    tr {
+                        th scope="row" {
+                            a href={ "/jobs?queue=" (name) } { (name) }
+                            @if seen.is_stopped(name) { " " (state("paused")) }
+                        }
+                        (cell(&count(counts.pending)))
+                        (cell(&count(counts.processing)))
+                        (cell(&exact(counts.completed)))
+                        (cell(&exact(counts.failed)))
+                        td.n { (counts.oldest_pending_seconds.map_or("–".to_owned(), span)) }
+                    }
+                } }
+            } }
+        }
+    }
+}
