@@ -231,7 +231,8 @@ pub async fn a_switch_with_an_older_snapshot_is_refused(small: Small) {
 }
 
 /// Functions that a program of the schema before calls.
-const OLDER: [&str; 3] = [
+const OLDER: [&str; 4] = [
+    include_str!("older/bring_back.sql"),
     include_str!("older/claim_from.sql"),
     include_str!("older/claim.sql"),
     include_str!("older/stage_plain.sql"),

@@ -49,7 +49,7 @@ impl Postgres {
             jobs.extend(more);
         }
         if jobs.len() < wanted.limit && !summary.look_aside {
-            lock(&outlook.lanes).brought_back(summary.now);
+            lock(&outlook.lanes).brought_back(summary.now, summary.now);
         }
         self.suspects.store(summary.suspects, Ordering::Relaxed);
         // Best first: by priority, then in the order of their lanes.
@@ -180,6 +180,7 @@ impl Postgres {
             unsorted: None,
             stopped: Vec::new(),
             lowest: None,
+            furthest: None,
         });
         let since = self.clock.elapsed();
         self.flow
@@ -188,6 +189,9 @@ impl Postgres {
         let mut lanes = lock(&outlook.lanes);
         if let Some(lowest) = summary.lowest {
             lanes.lower(lowest);
+        }
+        if let Some(furthest) = summary.furthest {
+            lanes.brought_back(furthest, summary.now);
         }
         if summary.swept {
             let unsorted = summary.unsorted.unwrap_or(lanes.unsorted);

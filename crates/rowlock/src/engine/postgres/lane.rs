@@ -117,10 +117,12 @@ impl Lanes {
         all
     }
 
-    /// Jobs due before `now` were brought back, all of them.
-    pub(super) fn brought_back(&mut self, now: Timestamp) {
+    /// Jobs due before a time were brought back, all of them; one whose commit was slower is found by a claim without
+    /// bounds.
+    pub(super) fn brought_back(&mut self, until: Timestamp, now: Timestamp) {
         let earlier = now.saturating_sub(Duration::from_secs(1));
-        self.aside_after = self.aside_after.max(earlier.ok());
+        let until = earlier.map(|earlier| until.min(earlier));
+        self.aside_after = self.aside_after.max(until.ok());
     }
 
     /// Where the look at what was set aside begins.

@@ -98,7 +98,7 @@ const FUNCTIONS: &[Sql] = &[
     sql!("claim_lanes"),
     sql!("claim_in_levels"),
     sql!("claim_suspect"),
-    sql!("bring_back"),
+    sql!("bring_back_due"),
     sql!("settle_done"),
     sql!("whereabouts"),
     sql!("settle_finish"),

@@ -37,7 +37,8 @@ fn trigger(schema: &Schema, name: &str) -> Option<String> {
         .find(|text| text.contains(&begins))?;
     let table = of_it.split_once(" ON ")?.1.split_whitespace().next()?;
     // Made anew it is as it was, but one that was switched off stays so.
-    let on = format!("ALTER TABLE {table} ENABLE TRIGGER {name}");
+    let on = sql!("trigger_on").text(schema);
+    let on = on.replace("{table}", table).replace("{trigger}", name);
     Some(joined(&[of_it, on]))
 }
 

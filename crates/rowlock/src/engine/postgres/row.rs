@@ -83,6 +83,8 @@ pub(super) struct Summary {
     pub(super) unsorted: Option<i64>,
     /// The first place of what was brought back: it may be behind the bounds.
     pub(super) lowest: Option<Timestamp>,
+    /// How far what was set aside has been brought back.
+    pub(super) furthest: Option<Timestamp>,
     /// Kinds and queues that weren't looked at.
     pub(super) stopped: Vec<Name>,
 }
@@ -153,6 +155,8 @@ pub(super) fn claimed(row: &Row, token: Token, level: &mut Level) -> Result<Clai
             unsorted: get(row, 16)?,
             stopped: names(row, 12)?,
             lowest: time(row, 17)?,
+            furthest: get::<Option<&str>>(row, 11)?
+                .and_then(|micros| Timestamp::from_microsecond(micros.parse().ok()?).ok()),
         }));
     };
     let kind = known(&mut level.kind, get(row, 4)?);

@@ -42,6 +42,7 @@ DECLARE
     look_aside boolean := false;
     stopped_kinds text[];
     lowest timestamptz;
+    furthest timestamptz;
     stopped_queues text[];
     every_kind CONSTANT boolean := of_kinds = '{}' AND of_route <> 'direct';
     routed_kinds text[] := '{}';
@@ -59,7 +60,7 @@ BEGIN
                WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect
                  AND a.ready_at >= aside_after AND a.ready_at <= now)
         OR (without_bounds AND EXISTS (SELECT 1 FROM rowlock.aside AS a WHERE a.held)) THEN
-        lowest := rowlock.bring_back(aside_after, without_bounds);
+        SELECT earliest, latest INTO lowest, furthest FROM rowlock.bring_back_due(aside_after, without_bounds);
     END IF;
     filled := ARRAY[pg_relation_size('rowlock.job_0') > 0, pg_relation_size('rowlock.job_1') > 0,
                     pg_relation_size('rowlock.job_2') > 0, pg_relation_size('rowlock.job_3') > 0];
@@ -229,7 +230,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT NULL::smallint, NULL::tid, next_due, NULL::bigint, NULL, NULL, without_bounds::integer::smallint, NULL,
         (SELECT count(*)::integer FROM (SELECT 1 FROM rowlock.aside AS a WHERE a.suspect AND a.token IS NULL LIMIT 1) AS s),
-        NULL::integer, now, NULL,
+        NULL::integer, now, (extract(epoch FROM furthest) * 1000000)::bigint::text,
         stopped_kinds || stopped_queues, NULL, look_aside, NULL,
         CASE WHEN without_bounds THEN unsorted ELSE seen_unsorted END, lowest;
 END $$

@@ -19,7 +19,7 @@ SELECT 'function ' || p.proname, md5(string_agg(
 FROM pg_proc AS p WHERE p.pronamespace = 'rowlock'::regnamespace
 GROUP BY p.proname
 UNION ALL
-SELECT 'trigger ' || t.tgname, md5(pg_get_triggerdef(t.oid) || t.tgenabled)
+SELECT 'trigger ' || t.tgname, md5(pg_get_triggerdef(t.oid) || t.tgenabled::text)
 FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
 WHERE c.relnamespace = 'rowlock'::regnamespace AND NOT t.tgisinternal
 ORDER BY 1
