@@ -112,3 +112,35 @@ fn dev_serves_the_api_beside_its_worker() {
     );
     dev.end();
 }
+
+/// The numbers of the one route: sent, ready, taken, pushed.
+const ROUTE: &str =
+    "[...document.querySelectorAll('#drains tbody td.n')].slice(2).map((cell) => cell.textContent)";
+
+#[test]
+fn a_redis_that_was_lost_is_seen_to_get_its_jobs_again() {
+    let redis = rowlock_testbed::Redis::start();
+    let url = redis.url();
+    let place = Place::with_config(&format!(
+        "[[drain]]\nkinds = [\"send_email\"]\nto = \"{url}\"\n"
+    ));
+    place.ok(&["apply"]);
+    for _ in 0..3 {
+        place.ok(&["enqueue", "send_email"]);
+    }
+    let dev = served::Served::of(&mut place.command(&["dev", "--listen", "127.0.0.1:0"]));
+    let mut browser = served::browser::Browser::open();
+    browser.go(&format!("http://{}/drains", dev.address));
+    let full = format!("{ROUTE}.join() === '3,3,0,3'");
+    browser.wait(&full);
+    redis.kill();
+    // It has told nobody how full it was.
+    browser.wait(&format!("{ROUTE}.join() === '3,–,–,–'"));
+    assert_eq!(
+        browser.look("document.querySelectorAll('#drains .reason').length"),
+        1
+    );
+    redis.restart();
+    browser.wait(&full);
+    dev.end();
+}

@@ -44,9 +44,10 @@
     pulse.classList.toggle("lost", lost);
   };
 
+  let stream = null;
   let asking = false;
   let again = false;
-  let last = 0;
+  let last = Date.now();
   let later = 0;
   const refresh = async () => {
     if (asking) {
@@ -85,8 +86,12 @@
     }
   };
 
+  // Heartbeats, ticks and sinks move without a word.
+  setInterval(() => {
+    if (stream && Date.now() - last > 10000) refresh();
+  }, 1000);
+
   // A hidden page listens to nothing: browsers allow few connections.
-  let stream = null;
   let wait = 1000;
   let retry = 0;
   const listen = () => {
