@@ -206,7 +206,7 @@ const PREPARED: Held = Held {
     what: What::Prepared,
     begin: |server| {
         format!(
-            "BEGIN; UPDATE public.orders SET seen = 0 WHERE id = 0; PREPARE TRANSACTION '{}'",
+            "BEGIN; INSERT INTO public.orders VALUES (-1, 0); PREPARE TRANSACTION '{}'",
             server.schema
         )
     },

@@ -148,13 +148,14 @@ pub async fn run(
 /// As [`run`], or when this role can't make databases.
 pub async fn run_pinned(
     size: pinned::Size,
+    steps: &[pinned::Step],
     url: &str,
     say: Progress<'_>,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<Vec<Measurement>>> {
     let databases = Databases::new(&Server::new(url)?)?;
     let measured = tokio::select! {
-        measured = measure_pinned(&size, &databases, say) => measured.map(Some),
+        measured = measure_pinned(&size, steps, &databases, say) => measured.map(Some),
         () = stop => Ok(None),
     };
     // Whatever happened, nothing of it stays.
@@ -164,15 +165,18 @@ pub async fn run_pinned(
 
 async fn measure_pinned(
     size: &pinned::Size,
+    steps: &[pinned::Step],
     databases: &Databases,
     say: Progress<'_>,
 ) -> Result<Vec<Measurement>> {
     let mut all = Vec::new();
-    for load in pinned::LOADS {
-        make(databases).await?;
-        all.push(pinned::measure(load, size, databases, say).await?);
+    for (step, load) in pinned::LOADS {
+        if steps.contains(&step) {
+            make(databases).await?;
+            all.push(pinned::measure(load, size, databases, say).await?);
+        }
     }
-    if size.aside > 0 {
+    if size.aside > 0 && steps.contains(&pinned::Step::Aside) {
         make(databases).await?;
         all.push(aside::measure(size, databases, say).await?);
     }

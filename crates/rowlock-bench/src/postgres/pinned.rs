@@ -77,25 +77,50 @@ pub(super) struct Load {
     pub(super) goal: f64,
 }
 
-pub(super) const LOADS: [Load; 3] = [
-    Load {
-        step: "under_a_snapshot",
-        pin: Pin::Reading,
-        keyed: false,
-        goal: 0.8,
-    },
-    Load {
-        step: "under_a_writer",
-        pin: Pin::Writing,
-        keyed: false,
-        goal: 0.8,
-    },
-    Load {
-        step: "under_a_snapshot_with_keys",
-        pin: Pin::Reading,
-        keyed: true,
-        goal: 0.7,
-    },
+/// Something that is watched under a transaction that stays open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It has only read.
+    Snapshot,
+    /// It has written.
+    Writer,
+    /// Every job has a unique key.
+    Keys,
+    /// Jobs that were set aside come back.
+    Aside,
+}
+
+/// All of them.
+pub const STEPS: [Step; 4] = [Step::Snapshot, Step::Writer, Step::Keys, Step::Aside];
+
+pub(super) const LOADS: [(Step, Load); 3] = [
+    (
+        Step::Snapshot,
+        Load {
+            step: "under_a_snapshot",
+            pin: Pin::Reading,
+            keyed: false,
+            goal: 0.8,
+        },
+    ),
+    (
+        Step::Writer,
+        Load {
+            step: "under_a_writer",
+            pin: Pin::Writing,
+            keyed: false,
+            goal: 0.8,
+        },
+    ),
+    (
+        Step::Keys,
+        Load {
+            step: "under_a_snapshot_with_keys",
+            pin: Pin::Reading,
+            keyed: true,
+            goal: 0.7,
+        },
+    ),
 ];
 
 /// A database of its own.

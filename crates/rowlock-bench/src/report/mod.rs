@@ -3,11 +3,13 @@
 mod chart;
 mod lines;
 mod number;
+mod pinned;
 mod table;
 
 pub use chart::chart;
 pub use lines::horizon_chart;
 pub use number::short;
+pub use pinned::pinned_chart;
 pub use table::table;
 
 use serde::Serialize;

@@ -16,7 +16,8 @@ pub use drain::{Drain, DrainRun};
 pub use guard::{Budget, BudgetSet, Guard};
 pub use migrate::{Migrate, Roles};
 pub use proof::{
-    Bench, BenchPart, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Crash, Demo, Verify,
+    Bench, BenchPart, BenchPinned, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Crash, Demo,
+    Verify,
 };
 pub use reconcile::{Lift, Reconcile};
 pub use switch::{Switch, SwitchSet, SwitchTarget};

@@ -176,7 +176,7 @@ pub struct BenchSqlite {
     /// Tiny sizes: whether everything runs and is counted right, not how fast
     #[arg(long)]
     pub quick: bool,
-    /// Also write the figures into this folder, as JSON and for sqlite and horizon as a chart
+    /// Also write the figures into this folder, as JSON and some as a chart
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Measure on this folder's disk [default: the current folder]
@@ -199,6 +199,15 @@ pub enum BenchPart {
     History,
 }
 
+/// What is watched under a transaction that stays open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BenchPinned {
+    Snapshot,
+    Writer,
+    Keys,
+    Aside,
+}
+
 /// How to measure PostgreSQL.
 #[derive(Debug, Args)]
 pub struct BenchPostgres {
@@ -208,6 +217,15 @@ pub struct BenchPostgres {
     /// Under transactions that stay open: whether speed and space stay as they are
     #[arg(long)]
     pub pinned: bool,
+    /// Of --pinned only this; more than one may be named
+    #[arg(
+        long,
+        value_enum,
+        value_name = "STEP",
+        requires = "pinned",
+        conflicts_with = "out"
+    )]
+    pub step: Vec<BenchPinned>,
     #[command(flatten)]
     pub how: BenchSqlite,
 }

@@ -6,22 +6,29 @@ use anyhow::{Context, Result};
 use rowlock::Clock;
 use rowlock::run::Signals;
 use rowlock_bench::postgres::pinned;
-use rowlock_bench::report::{Report, chart, horizon_chart, missed, table};
+use rowlock_bench::report::{Report, chart, horizon_chart, missed, pinned_chart, table};
 use rowlock_bench::sqlite::{self, Part};
 use rowlock_bench::{
     Machine, Measurement, Pace, Place, Size, api, horizon, pairs, postgres, redis, soak,
 };
 
-use crate::cli::{Bench, BenchPart, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Global};
+use crate::cli::{
+    Bench, BenchPart, BenchPinned, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Global,
+};
 use crate::{exit, out, show};
 
 pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
     match what {
         Bench::Sqlite(how) => measure(how, What::Sqlite, json).await,
-        Bench::Postgres(BenchPostgres { only, pinned, how }) => {
+        Bench::Postgres(BenchPostgres {
+            only,
+            pinned,
+            step,
+            how,
+        }) => {
             let server = needed(global, "postgres")?;
             let what = match pinned {
-                true => What::Pinned(server),
+                true => What::Pinned(server, steps(step)),
                 false => What::Postgres(server, parts(only)),
             };
             measure(how, what, json).await
@@ -73,7 +80,7 @@ fn needed<'a>(global: &'a Global, bench: &str) -> Result<&'a str> {
 enum What<'a> {
     Sqlite,
     Postgres(&'a str, Vec<postgres::Part>),
-    Pinned(&'a str),
+    Pinned(&'a str, Vec<pinned::Step>),
     Pairs(Option<&'a str>),
     Api(&'a str),
     Redis(Option<&'a str>, Option<&'a str>),
@@ -102,9 +109,9 @@ impl What<'_> {
                 let size = sized(quick, postgres::Size::quick, postgres::Size::full);
                 postgres::run(size, parts, server, &out::note, stop).await
             }
-            Self::Pinned(server) => {
+            Self::Pinned(server, steps) => {
                 let size = sized(quick, pinned::Size::quick, pinned::Size::full);
-                postgres::run_pinned(size, server, &out::note, stop).await
+                postgres::run_pinned(size, steps, server, &out::note, stop).await
             }
             Self::Pairs(server) => {
                 let size = sized(quick, pairs::Size::quick, pairs::Size::full);
@@ -147,6 +154,20 @@ fn parts(only: &[BenchPart]) -> Vec<postgres::Part> {
         only.is_empty() || only.contains(&named)
     };
     postgres::PARTS.into_iter().filter(is_wanted).collect()
+}
+
+/// The same for what is watched under a transaction that stays open.
+fn steps(named: &[BenchPinned]) -> Vec<pinned::Step> {
+    let is_wanted = |step: &pinned::Step| {
+        let of = match step {
+            pinned::Step::Snapshot => BenchPinned::Snapshot,
+            pinned::Step::Writer => BenchPinned::Writer,
+            pinned::Step::Keys => BenchPinned::Keys,
+            pinned::Step::Aside => BenchPinned::Aside,
+        };
+        named.is_empty() || named.contains(&of)
+    };
+    pinned::STEPS.into_iter().filter(is_wanted).collect()
 }
 
 fn sized<S>(quick: bool, small: fn() -> S, full: fn() -> S) -> S {
@@ -229,6 +250,7 @@ fn keep(folder: &Path, machine: &Machine, all: &[Measurement]) -> Result<()> {
     let drawn = match name {
         "sqlite" => Some(chart(all, machine)),
         "horizon" => Some(horizon_chart(all, machine)),
+        "postgres_pinned" => Some(pinned_chart(all, machine)),
         _ => None,
     };
     files.extend(drawn.map(|svg| (format!("{name}.svg"), svg)));
