@@ -48,8 +48,8 @@ fn the_engine_is_measured_on_the_server_that_is_named() {
     let store = Store::empty("this is = not [a configuration");
     let lines = figures(&store, &["bench", "postgres", "--quick", "--json"]);
     let steps = [
-        ("enqueue_1", 16, true, false),
-        ("enqueue_16", 64, true, false),
+        ("enqueue_1", 16, true, true),
+        ("enqueue_16", 64, true, true),
         ("enqueue_bulk", 2_000, true, false),
         ("drain", 2_500, true, true),
         ("drain_without_history", 2_500, true, true),

@@ -42,12 +42,11 @@ fn a_session_that_pins_the_horizon_is_named_with_what_it_costs() {
         session_pid
     );
     assert!(what.starts_with(&who), "{what} is not {who}");
-    assert!(
-        what.contains("this database has 1,000 dead rows ("),
-        "{what}"
-    );
+    // The thousand, and what our own tables have.
+    assert!(what.contains("this database has 1,00"), "{what}");
     // A thousand in ten minutes and a moment.
-    assert!(what.contains(", and at most 5,9"), "{what}");
+    let an_hour = ["5,9", "6,0"].map(|n| format!(", and at most {n}"));
+    assert!(an_hour.iter().any(|n| what.contains(n)), "{what}");
     assert!(what.contains(" dead rows ("), "{what}");
     mend(&store, &remedy);
     assert_eq!(of(&doctor(&store, &[]).1, "R030"), None);
