@@ -101,6 +101,9 @@ pub fn many_jobs_are_counted_first_and_changed_when_confirmed(home: &dyn Home) {
         (&done["changed"], &done["next"]),
         (&json!({ "cancelled": 450 }), &Value::Null)
     );
+    // A list goes the other way: from its cursor other jobs would be changed.
+    let body = json!({ "action": "delete", "filter": filter, "confirm": true, "cursor": "n200" });
+    assert_eq!(served.post("/jobs/bulk", &body.to_string()).status, 400);
     // What has ended is left alone, and retry means failed unless another state is named.
     assert_eq!(ask("cancel", true)["changed"], json!({}));
     assert_eq!(ask("retry", true)["changed"], json!({}));

@@ -1,7 +1,7 @@
 //! A job that is staged alone goes another way than one among others: it is stored the same.
 
 use rowlock::clock::Clock;
-use rowlock::engine::postgres::{Address, Schema, migrate_up};
+use rowlock::engine::postgres::{Address, Schema, migrate_up, part_sql};
 use rowlock::switch::{Mode, Setting, Target};
 use rowlock::{JobId, Kind, NewJob, Payload, Status};
 
@@ -228,6 +228,19 @@ pub async fn a_switch_with_an_older_snapshot_is_refused(small: Small) {
     let switched = "INSERT INTO rowlock.queue (queue, switch) VALUES ('post', 'reject')";
     let refused = operator.execute(switched).unwrap_err();
     assert!(refused.contains("READ COMMITTED"), "{refused}");
+}
+
+pub async fn a_trigger_that_was_switched_off_is_found_and_mended(small: Small) {
+    let site = small.open(&Clock::system());
+    let off = "ALTER TABLE rowlock.queue DISABLE TRIGGER queue_switched";
+    small.side.execute(off).unwrap();
+    let drift = async || site.rowlock.operate().health().await.unwrap().drift;
+    let found = drift().await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("trigger queue_switched"), "{found:?}");
+    let mended = part_sql(&Schema::default(), "trigger queue_switched").unwrap();
+    small.side.execute(&mended).unwrap();
+    assert_eq!(drift().await, Vec::<String>::new());
 }
 
 /// Functions that a program of the schema before calls.

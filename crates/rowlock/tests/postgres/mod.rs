@@ -80,6 +80,7 @@ cases! {
         a_queue_that_is_being_switched_makes_no_kind_plain,
         a_kind_that_is_moving_to_a_closed_queue_is_not_made_plain,
         a_switch_with_an_older_snapshot_is_refused,
+        a_trigger_that_was_switched_off_is_found_and_mended,
         programs_of_the_schema_before_go_on_after_the_migration;
     browse:
         a_look_reads_no_more_behind_many_rows;
