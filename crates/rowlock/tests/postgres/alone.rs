@@ -31,18 +31,20 @@ fn same_row(small: &Small, one: JobId, other: JobId) -> bool {
     small.number(&same) == 1
 }
 
+async fn with_letters(small: &Small) -> Site {
+    let site = small.open(&Clock::system());
+    let kinds = [kind("letter")];
+    site.rowlock.operate().apply(&kinds).await.unwrap();
+    site
+}
+
 async fn alone(site: &Site, job: &NewJob) -> (Option<JobId>, Status) {
     let answer = site.rowlock.enqueue(job).await.unwrap();
     (answer.id, answer.status)
 }
 
 pub async fn a_job_alone_is_stored_like_one_among_others(small: Small) {
-    let site = small.open(&Clock::system());
-    site.rowlock
-        .operate()
-        .apply(&[kind("letter")])
-        .await
-        .unwrap();
+    let site = with_letters(&small).await;
     let long = format!("{{\"text\":\"{}\"}}", "a, \\\"b\\\" {c} ".repeat(100));
     let jobs = [
         job("letter"),
@@ -130,12 +132,7 @@ pub async fn what_speaks_against_a_job_is_seen_when_it_comes_alone(small: Small)
 }
 
 pub async fn jobs_that_are_alike_are_answered_in_their_order_and_refused_together(small: Small) {
-    let site = small.open(&Clock::system());
-    site.rowlock
-        .operate()
-        .apply(&[kind("letter")])
-        .await
-        .unwrap();
+    let site = with_letters(&small).await;
     let jobs: Vec<NewJob> = (0..500).map(|n| with(&format!("[{n}]"))).collect();
     let answers = site.rowlock.enqueue_many(jobs).await.unwrap();
     for (n, answer) in answers.iter().enumerate() {
@@ -151,12 +148,7 @@ pub async fn jobs_that_are_alike_are_answered_in_their_order_and_refused_togethe
 }
 
 pub async fn a_kind_that_moves_to_a_closed_queue_is_seen_by_the_next_job(small: Small) {
-    let site = small.open(&Clock::system());
-    site.rowlock
-        .operate()
-        .apply(&[kind("letter")])
-        .await
-        .unwrap();
+    let site = with_letters(&small).await;
     assert_eq!(alone(&site, &job("letter")).await.1, Status::Queued);
     let (schedule, closed) = (site.rowlock.schedule(), name("closed"));
     let setting = Some(Setting::new(Mode::Reject));
@@ -171,12 +163,7 @@ pub async fn a_kind_that_moves_to_a_closed_queue_is_seen_by_the_next_job(small: 
 }
 
 pub async fn a_queue_that_is_being_switched_makes_no_kind_plain(small: Small) {
-    let site = small.open(&Clock::system());
-    site.rowlock
-        .operate()
-        .apply(&[kind("letter")])
-        .await
-        .unwrap();
+    let site = with_letters(&small).await;
     small
         .side
         .execute("UPDATE rowlock.kind SET plain = false")
@@ -210,12 +197,7 @@ pub async fn a_kind_that_is_moving_to_a_closed_queue_is_not_made_plain(small: Sm
 }
 
 pub async fn a_switch_with_an_older_snapshot_is_refused(small: Small) {
-    let site = small.open(&Clock::system());
-    site.rowlock
-        .operate()
-        .apply(&[kind("letter")])
-        .await
-        .unwrap();
+    with_letters(&small).await;
     small
         .side
         .execute("UPDATE rowlock.kind SET plain = false")
@@ -266,12 +248,7 @@ pub async fn programs_of_the_schema_before_go_on_after_the_migration(small: Smal
     }
     let address = Address::parse(&small.own.url()).unwrap();
     assert_eq!(wait(migrate_up(&address)).unwrap(), [5]);
-    let site = small.open(&Clock::system());
-    site.rowlock
-        .operate()
-        .apply(&[kind("letter")])
-        .await
-        .unwrap();
+    let site = with_letters(&small).await;
     site.join().await;
     let older = "SELECT rowlock.stage_plain('{letter,\"[7]\",NULL,NULL,NULL,NULL,NULL}') / 4";
     let staged = small.side.value(older);

@@ -27,7 +27,7 @@ const MATCH: &[Field] = &[
 pub const SET: &[Field] = &[
     must(
         "max",
-        Is::Int(1, 10_000),
+        Is::Int(1, 1_000),
         "How many transactions may run at once",
     ),
     may(
