@@ -300,12 +300,12 @@ pub(crate) fn claimed(jobs: usize, took: Duration) {
 pub(crate) fn began(job: &ClaimedJob, now: Timestamp) {
     // A clock that was set back makes no negative waits.
     let waited = Duration::try_from(job.scheduled_at.duration_until(now)).unwrap_or_default();
-    histogram!(WAIT, "kind" => job.kind.to_string()).record(waited);
+    histogram!(WAIT, "kind" => &job.kind).record(waited);
 }
 
 /// A handler has ended.
 pub(crate) fn ran(job: &ClaimedJob, time: Duration) {
-    histogram!(RUN, "kind" => job.kind.to_string()).record(time);
+    histogram!(RUN, "kind" => &job.kind).record(time);
 }
 
 /// An attempt has ended, with a verdict unless the lease was lost.
@@ -325,11 +325,10 @@ pub(crate) fn ended(job: &ClaimedJob, settlement: Option<&Settlement>, completed
         Some(Verdict::Sent) => "sent",
         Some(Verdict::Expired { .. }) => "expired",
     };
-    let kind = job.kind.to_string();
     if outcome == "retry" {
-        counter!(RETRIES, "kind" => kind.clone()).increment(1);
+        counter!(RETRIES, "kind" => &job.kind).increment(1);
     }
-    counter!(ATTEMPTS, "kind" => kind, "outcome" => outcome).increment(1);
+    counter!(ATTEMPTS, "kind" => &job.kind, "outcome" => outcome).increment(1);
 }
 
 /// A group of verdicts was answered.

@@ -7,7 +7,7 @@ use rowlock::Rowlock;
 
 use super::{claims, ours, textbook};
 use crate::databases::Databases;
-use crate::measurement::percentile;
+use crate::measurement::{median, percentile};
 use crate::pin::{Pin, Pinned};
 use crate::server::Server;
 use crate::stopwatch::as_f64;
@@ -127,6 +127,7 @@ pub(super) const LOADS: [(Step, Load); 3] = [
 struct State {
     server: Server,
     rowlock: Rowlock,
+    staged: Vec<f64>,
     rates: Vec<f64>,
     wal: f64,
     most_bytes: f64,
@@ -138,6 +139,7 @@ impl State {
         Ok(Self {
             rowlock: server.open().await?,
             server,
+            staged: Vec::new(),
             rates: Vec::new(),
             wal: 0.0,
             most_bytes: 0.0,
@@ -153,9 +155,10 @@ impl State {
         Ok(as_f64(usize::try_from(row.get::<_, i64>(0))?))
     }
 
-    /// A part is staged and run; only the run is timed.
+    /// A part is staged, and then run: each has its rate.
     async fn through(&mut self, jobs: usize, keyed: bool) -> Result<()> {
-        ours::bulk(&self.rowlock, jobs, keyed).await?;
+        self.staged
+            .push(ours::bulk(&self.rowlock, jobs, keyed).await?);
         let before = self.number(include_str!("sql/wal.sql")).await?;
         self.rates.push(ours::run(&self.rowlock, jobs, true).await?);
         self.wal += self.number(include_str!("sql/wal.sql")).await? - before;
@@ -216,6 +219,10 @@ pub(super) async fn measure(
     let mut made = Measurement::new(load.step, "jobs/s", size.under)
         .ours(&pinned.rates[last..])
         .without(&turn(0), &turn(1), load.goal)
+        .with(
+            "enqueue_of_without",
+            median(&pinned.staged[last..]) / median(&free.staged[last..]),
+        )
         .with("segment_bytes", pinned.most_bytes)
         .goal("segment_bytes", Bound::AtMost(300e6))
         .with("wal_per_job", pinned.wal / as_f64(parts * size.part))

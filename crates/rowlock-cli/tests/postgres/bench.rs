@@ -113,7 +113,13 @@ fn open_transactions_are_measured_in_databases_of_their_own() {
             (&line["step"], &line["jobs"]),
             (&step.into(), &4_000.into())
         );
-        for figure in ["ours", "of_without", "textbook_fell", "wal_per_job"] {
+        for figure in [
+            "ours",
+            "of_without",
+            "enqueue_of_without",
+            "textbook_fell",
+            "wal_per_job",
+        ] {
             assert!(line[figure].as_f64() > Some(0.0), "{step} {figure}");
         }
     }

@@ -13,7 +13,7 @@ fn tables_are_made_once_and_their_state_is_told() {
     assert!(status.contains("has no rowlock tables"), "{status}");
     let up = store.ok(&["migrate", "up"]);
     assert!(
-        up.starts_with("applied 0001_jobs\napplied 0002_pairs\napplied 0003_routes\napplied 0004_operate\napplied 0005_plain\npostgres://"),
+        up.starts_with("applied 0001_jobs\napplied 0002_pairs\napplied 0003_routes\napplied 0004_operate\napplied 0005_plain\napplied 0006_keys\npostgres://"),
         "{up}"
     );
     assert!(store.ok(&["migrate", "up"]).ends_with(", nothing to do\n"));

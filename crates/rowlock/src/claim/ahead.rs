@@ -16,8 +16,10 @@ pub struct Ahead {
 const WINDOW: Duration = Duration::from_secs(1);
 /// Jobs that finish so close together are one entry: the window stays short at any rate.
 const STEP: Duration = Duration::from_millis(20);
-/// `WINDOW` over the 200 ms that may lie ready.
-const SHARE: usize = 5;
+/// What runs within this time may lie ready.
+const AHEAD: Duration = Duration::from_millis(200);
+/// What has finished within less than this says nothing about the time after.
+const SHORTEST: Duration = Duration::from_millis(100);
 
 impl Ahead {
     /// For a worker with so many slots.
@@ -25,7 +27,7 @@ impl Ahead {
     pub fn new(concurrency: usize) -> Self {
         Self {
             concurrency,
-            most: 4_000,
+            most: 8_000,
             finished: VecDeque::new(),
         }
     }
@@ -42,8 +44,16 @@ impl Ahead {
     /// How many jobs the worker may hold, running or ready.
     pub fn allowed(&mut self, now: Elapsed) -> usize {
         self.forget(now);
-        let rate: usize = self.finished.iter().map(|(_, jobs)| jobs).sum();
-        self.concurrency + (rate / SHARE).min(self.most)
+        let jobs: usize = self.finished.iter().map(|(_, jobs)| jobs).sum();
+        let since = self.finished.front().map_or(now, |(since, _)| *since);
+        // A worker that has just begun is as fast as it has been since then.
+        let span = now
+            .saturating_sub(since)
+            .clamp(SHORTEST, WINDOW)
+            .as_millis();
+        let ahead = jobs as u128 * AHEAD.as_millis() / span;
+        let ahead = usize::try_from(ahead).unwrap_or(self.most);
+        self.concurrency + ahead.min(self.most)
     }
 
     fn forget(&mut self, now: Elapsed) {
@@ -67,11 +77,25 @@ mod tests {
     #[test]
     fn a_busy_worker_takes_a_fifth_of_a_second_ahead_and_forgets_it_again() {
         let mut ahead = Ahead::new(8);
-        let now = Duration::from_secs(100);
-        ahead.finished(now, 1000);
-        assert_eq!(ahead.allowed(now), 208);
-        ahead.finished(now, 1_000_000);
-        assert_eq!(ahead.allowed(now), 4_008);
-        assert_eq!(ahead.allowed(now + Duration::from_millis(1001)), 8);
+        let at = |ms| Duration::from_secs(100) + Duration::from_millis(ms);
+        ahead.finished(at(0), 500);
+        ahead.finished(at(500), 500);
+        assert_eq!(ahead.allowed(at(1000)), 208);
+        ahead.finished(at(1000), 1_000_000);
+        assert_eq!(ahead.allowed(at(1000)), 8_008);
+        assert_eq!(ahead.allowed(at(2001)), 8);
+    }
+
+    #[test]
+    fn a_worker_that_has_just_begun_is_as_fast_as_it_has_been_since() {
+        let mut ahead = Ahead::new(8);
+        let at = |ms| Duration::from_secs(100) + Duration::from_millis(ms);
+        ahead.finished(at(0), 100);
+        assert_eq!(
+            ahead.allowed(at(0)),
+            208,
+            "not less than a tenth of a second counts"
+        );
+        assert_eq!(ahead.allowed(at(400)), 58);
     }
 }

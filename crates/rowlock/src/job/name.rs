@@ -81,6 +81,13 @@ impl From<Name> for String {
     }
 }
 
+/// A label of a metric, for each job: its text is shared.
+impl From<&Name> for metrics::SharedString {
+    fn from(name: &Name) -> Self {
+        Self::from_shared(Arc::clone(&name.0))
+    }
+}
+
 impl AsRef<str> for Name {
     fn as_ref(&self) -> &str {
         &self.0

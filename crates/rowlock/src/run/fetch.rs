@@ -1,6 +1,8 @@
 //! Fetching jobs: both claims of a round, and when to look again.
 
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -29,11 +31,40 @@ pub(crate) type Hauled = Result<Haul, (Vec<Token>, Error)>;
 /// A claim under way.
 pub(super) type Claiming = Pin<Box<dyn Future<Output = Hauled> + Send>>;
 
-/// Ends when the claim under way was answered; without one, never.
-pub(super) async fn answer(claiming: &mut Option<Claiming>) -> Hauled {
-    match claiming {
-        Some(claiming) => claiming.await,
-        None => std::future::pending().await,
+/// The claims under way, each with how many jobs it may bring.
+#[derive(Default)]
+pub(super) struct Claims(Vec<(usize, Claiming)>);
+
+impl Claims {
+    pub(super) fn begin(&mut self, room: usize, claiming: Claiming) {
+        self.0.push((room, claiming));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many jobs they may bring.
+    pub(super) fn asked(&self) -> usize {
+        self.0.iter().map(|(room, _)| room).sum()
+    }
+
+    /// Whichever is answered first; without one, never.
+    pub(super) async fn answer(&mut self) -> Hauled {
+        poll_fn(|cx| {
+            for n in 0..self.0.len() {
+                if let Poll::Ready(haul) = self.0[n].1.as_mut().poll(cx) {
+                    drop(self.0.remove(n));
+                    return Poll::Ready(haul);
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 

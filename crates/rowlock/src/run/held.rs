@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::job::Token;
+use crate::settle::Answer;
 
 /// Which claims are ours: asked for and not answered, or with jobs that aren't settled.
 ///
@@ -34,13 +35,17 @@ impl Held {
         });
     }
 
-    /// One of a claim's jobs was settled.
-    pub(super) fn settled(&self, token: Token) {
+    /// Jobs were settled, each of its claim.
+    pub(super) fn settled(&self, answers: &[Answer]) {
+        let same_claim = |(_, one, _): &Answer, (_, next, _): &Answer| one == next;
         self.tokens(|tokens| {
-            if let Some(left) = tokens.get_mut(&token) {
-                *left -= 1;
-                if *left == 0 {
-                    tokens.remove(&token);
+            for of_one in answers.chunk_by(same_claim) {
+                let token = of_one[0].1;
+                if let Some(left) = tokens.get_mut(&token) {
+                    *left = left.saturating_sub(of_one.len());
+                    if *left == 0 {
+                        tokens.remove(&token);
+                    }
                 }
             }
         });

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::FixedState;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::attempt::{Ended, Order};
 use crate::claim::{ClaimedJob, WorkerId};
 use crate::job::{JobId, Name, Token};
+use crate::settle::Answer;
 
 /// Ready jobs best first, running jobs by id, and how many of each queue.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ struct State {
     /// Who claims at present.
     worker: Arc<WorkerId>,
     ready: BTreeMap<Place, Arc<ClaimedJob>>,
-    running: HashMap<JobId, Running>,
+    running: HashMap<JobId, Running, FixedState>,
     /// Jobs that have ended and weren't reported to the shift yet.
     ending: usize,
     settling: usize,
@@ -72,7 +74,7 @@ impl Local {
         let state = State {
             worker: Arc::new(worker),
             ready: BTreeMap::new(),
-            running: HashMap::new(),
+            running: HashMap::default(),
             ending: 0,
             settling: 0,
             idle: 0,
@@ -166,20 +168,20 @@ impl Local {
         }
     }
 
-    /// Whether a job whose verdict was answered had been completed by its handler.
-    pub(super) fn completed(&self, id: JobId, token: Token) -> bool {
-        self.state().completed.remove(&(id, token))
-    }
-
     /// A claimed job is settled without having been ready.
     pub(super) fn refused(&self) {
         self.state().settling += 1;
     }
 
-    /// A verdict was answered.
-    pub(super) fn settled(&self, jobs: usize) {
+    /// Verdicts were answered. Which of the jobs their handlers had completed.
+    pub(super) fn settled(&self, answers: &[Answer]) -> HashSet<(JobId, Token)> {
         let mut state = self.state();
-        state.settling = state.settling.saturating_sub(jobs);
+        state.settling = state.settling.saturating_sub(answers.len());
+        if state.completed.is_empty() {
+            return HashSet::new();
+        }
+        let jobs = answers.iter().map(|(id, token, _)| (*id, *token));
+        jobs.filter(|job| state.completed.remove(job)).collect()
     }
 
     /// Takes jobs out that haven't started; their verdict is on its way.

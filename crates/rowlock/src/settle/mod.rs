@@ -7,8 +7,8 @@ mod complete;
 mod group;
 
 pub use complete::{Complete, CompleteBlocking, Completion};
-pub use group::Group;
 pub(crate) use group::until_written;
+pub use group::{Answer, Group};
 
 use std::time::Duration;
 

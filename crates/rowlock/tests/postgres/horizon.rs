@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rowlock::clock::Clock;
+use rowlock::{NewJob, Status};
 
 use rowlock_testbed::Rows;
 
@@ -208,6 +209,37 @@ pub async fn a_segment_that_looks_empty_is_not_walked_for_each_verdict(small: Sm
     }
 }
 
+/// Each use of a key leaves a dead row behind, and an old snapshot keeps all of them.
+pub async fn a_key_that_was_used_often_is_freed_without_a_look_at_its_past(small: Small) {
+    let world = small.world();
+    let site = small.open_with(&world.clock, 64 * 1024 * 1024);
+    let worker = site.join().await;
+    let pin = small.own.session();
+    pin.execute(SNAPSHOT).unwrap();
+    let keyed = |n: usize| job("mail").unique(format!("order:{n}")).unwrap();
+    let of_each: Vec<NewJob> = (0..10).map(keyed).collect();
+    for _ in 0..30 {
+        let staged = site.rowlock.enqueue_many(of_each.clone()).await.unwrap();
+        assert!(staged.iter().all(|one| one.status == Status::Queued));
+        drain_turning(&site, &worker, &["mail"], 10).await;
+    }
+    site.rowlock.enqueue_many(of_each).await.unwrap();
+    assert_eq!(site.claim(&worker, &["mail"], 10).await.len(), 10);
+    for known in [true, false] {
+        let settling = settling(&small, "done", known);
+        let fresh = small.own.session();
+        fresh.execute("BEGIN").unwrap();
+        assert_eq!(fresh.query(&settling).unwrap().len(), 5);
+        let read = fresh.value(
+            "SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid)) FROM pg_index
+             WHERE indrelid = 'rowlock.key'::regclass",
+        );
+        fresh.execute("COMMIT").unwrap();
+        assert_eq!(read, "5", "entries for five keys, by places: {known}");
+    }
+    assert_eq!(small.number("SELECT count(*) FROM rowlock.key"), 0);
+}
+
 /// What a plan's first line of buffers says.
 fn pages(line: &str) -> Option<usize> {
     let (_, counts) = line.split_once("Buffers: shared ")?;
@@ -236,7 +268,7 @@ fn settling(small: &Small, verdict: &str, known: bool) -> String {
     let segment = small.segment();
     match known {
         true => format!(
-            "SELECT rowlock.settle('{{5}}', '{{{segment}}}', '{{{token}}}', '{{mail}}', '{{default}}', '{{false}}',
+            "SELECT rowlock.settle('{{5}}', '{{{segment}}}', '{{{token}}}', '{{mail}}', '{{default}}', '{{true}}',
                 ARRAY['{places}']::tid[], ARRAY['{ids}']::bigint[], array_fill(0::bigint, '{{5}}'),
                 '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', 10)"
         ),

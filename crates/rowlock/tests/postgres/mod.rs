@@ -94,6 +94,7 @@ cases! {
         a_backlog_for_tomorrow_does_not_stop_the_ring,
         a_backlog_that_looks_empty_is_not_sorted_for_each_claim,
         a_verdict_reads_its_own_rows_and_no_others,
+        a_key_that_was_used_often_is_freed_without_a_look_at_its_past,
         a_segment_that_looks_empty_is_not_walked_for_each_verdict;
     copies:
         a_restored_dump_goes_on,
@@ -103,6 +104,7 @@ cases! {
         a_verdict_ends_its_own_job_though_another_lies_in_its_place,
         an_open_completion_holds_up_nobody_else,
         a_locked_job_that_was_held_stops_no_claim,
+        a_job_whose_lock_was_rolled_back_is_claimed_all_the_same,
         large_payloads_keep_nothing_from_moving;
     history:
         a_day_goes_as_a_whole_and_a_reader_keeps_only_his_own;

@@ -7,7 +7,7 @@ use rowlock::{Error, JobState, Outcome};
 use rowlock_testbed::until;
 
 use super::small::Small;
-use crate::conformance::world::{LEASE, error, job};
+use crate::conformance::world::{LEASE, error, ids, job};
 
 /// Somebody waits for a lock.
 fn until_somebody_waits(small: &Small) {
@@ -54,6 +54,28 @@ pub async fn a_verdict_finds_a_job_that_is_just_being_set_aside(small: Small) {
         assert_eq!(settled, Settled::Accepted, "{word}");
         assert_eq!(site.state(id).await, expected, "{word}");
     }
+}
+
+/// A lock leaves its mark on a row, also one that was rolled back, and claims with a bound pass by what has a mark.
+pub async fn a_job_whose_lock_was_rolled_back_is_claimed_all_the_same(small: Small) {
+    let world = small.world();
+    let site = small.open(&world.clock);
+    let worker = site.join().await;
+    // From here on the lane has a bound.
+    site.stage(job("mail")).await;
+    site.claim_one(&worker, &["mail"]).await;
+    let id = site.stage(job("mail")).await;
+    let marked = format!("SELECT xmax <> '0'::xid FROM rowlock.job WHERE id = {id}");
+    let other = small.own.session();
+    let locked = format!("SELECT id FROM rowlock.job WHERE id = {id} FOR UPDATE");
+    other.execute("BEGIN").unwrap();
+    assert_eq!(other.value(&locked), id.to_string());
+    other.execute("ROLLBACK").unwrap();
+    assert_eq!(small.side.value(&marked), "t");
+    // Time for a claim without bounds.
+    world.advance(Duration::from_secs(5));
+    let claimed = site.claim(&worker, &["mail"], 10).await;
+    assert_eq!(ids(&claimed), [id]);
 }
 
 /// Whoever rewrites a table puts every row somewhere else, perhaps where another of the same claim was.

@@ -1,13 +1,14 @@
 //! Takes due jobs: with bounds where it can, without them now and then.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
-use super::holdings::{Asking, Held, Spot};
+use super::holdings::{Asking, Held, Lot};
 use super::outlook::Outlook;
 use super::row::{self, Leased, Summary};
 use super::{Postgres, lock};
@@ -15,7 +16,7 @@ use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder};
 use crate::clock;
 use crate::engine::routes::DIRECT;
 use crate::error::Result;
-use crate::job::Name;
+use crate::job::{JobId, Name};
 
 /// A pause after an empty answer: short at first, since what was enqueued a moment ago may still be
 /// on its way to its commit.
@@ -182,7 +183,6 @@ impl Postgres {
             lowest: None,
             furthest: None,
         });
-        let since = self.clock.elapsed();
         self.flow
             .fetch_add(u64::try_from(leased.len()).unwrap_or(0), Ordering::Relaxed);
         let outlook = self.outlook(wanted.route.as_ref());
@@ -200,29 +200,52 @@ impl Postgres {
         }
         lanes.claimed(&leased, summary.now);
         drop(lanes);
-        if wanted.route.is_some() {
+        let held = self.lots(wanted, &leased);
+        match wanted.route {
             // It may be settled by another process.
-            let placed = leased
-                .iter()
-                .filter_map(|one| Some((one.job.id, (one.job.token, spot(one)?))));
-            self.holdings.add_sent(placed);
-        } else {
-            let held = |one: &Leased| Held {
-                worker: wanted.worker.clone(),
-                token: one.job.token,
-                spot: spot(one),
-                kind: one.job.kind.clone(),
-                queue: one.job.queue.clone(),
-                since,
-            };
-            let claimed = leased.iter().map(|one| (one.job.id, held(one)));
-            self.holdings.add(claimed);
+            Some(_) => self.holdings.add_sent(held),
+            None => self.holdings.add(held),
         }
         let jobs = leased
             .into_iter()
             .map(|one| (one.ready_at, one.job))
             .collect();
         Ok((jobs, summary))
+    }
+
+    /// What was claimed, each with what it shares with others.
+    fn lots<'a>(
+        &'a self,
+        wanted: &'a Claim,
+        leased: &'a [Leased],
+    ) -> impl Iterator<Item = (JobId, Held)> + 'a {
+        let (mut lots, since): (Vec<Arc<Lot>>, _) = (Vec::new(), self.clock.elapsed());
+        leased.iter().map(move |Leased { job, place, .. }| {
+            let keyed = job.unique_key.is_some();
+            let is_its = |lot: &&Arc<Lot>| {
+                (lot.segment, lot.keyed, &lot.kind, &lot.queue)
+                    == (job.segment, keyed, &job.kind, &job.queue)
+            };
+            let lot = match lots.iter().rfind(is_its) {
+                Some(lot) => Arc::clone(lot),
+                None => {
+                    let lot = Arc::new(Lot {
+                        number: self.holdings.next_lot(),
+                        worker: wanted.route.is_none().then(|| wanted.worker.clone()),
+                        token: wanted.token,
+                        segment: job.segment,
+                        kind: job.kind.clone(),
+                        queue: job.queue.clone(),
+                        keyed,
+                        since,
+                    });
+                    lots.push(Arc::clone(&lot));
+                    lot
+                }
+            };
+            let place = place.filter(|_| job.segment.is_some());
+            (job.id, Held { lot, place })
+        })
     }
 
     /// Rows of a lost answer are found by the worker's next heartbeat; a route has none, it is asked for
@@ -251,17 +274,6 @@ impl Postgres {
             (false, false) => None,
         }
     }
-}
-
-fn spot(one: &Leased) -> Option<Spot> {
-    let (segment, place) = one.job.segment.zip(one.place)?;
-    Some(Spot {
-        segment,
-        kind: one.job.kind.clone(),
-        queue: one.job.queue.clone(),
-        keyed: one.job.unique_key.is_some(),
-        place,
-    })
 }
 
 fn route(wanted: &Claim) -> &str {

@@ -1,8 +1,12 @@
 //! What this process has claimed and not settled: where each row is, and since when.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use foldhash::fast::FixedState;
 
 use super::lock;
 use super::place::Place;
@@ -17,33 +21,52 @@ const MOST_SENT: usize = 100_000;
 /// A claim that was given up may commit until then: a statement's patience, and that for a lock.
 const LATEST: Duration = Duration::from_secs(20);
 
+/// What jobs of one claim have in common that were taken from one segment, kind and queue. They end together.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) worker: WorkerId,
+pub(super) struct Lot {
+    /// Later lots have larger ones.
+    pub(super) number: u64,
+    /// None for a route's.
+    pub(super) worker: Option<WorkerId>,
     pub(super) token: Token,
-    /// In the ring; none once it was set aside.
-    pub(super) spot: Option<Spot>,
+    /// In the ring; none for what was set aside before.
+    pub(super) segment: Option<i16>,
     pub(super) kind: Name,
     pub(super) queue: Name,
+    /// They hold unique keys.
+    pub(super) keyed: bool,
     pub(super) since: Elapsed,
 }
 
-/// Where a claimed row was last seen, and what it shares with others that end with it.
+/// A claimed job.
 #[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) lot: Arc<Lot>,
+    /// In the ring; none once it was set aside.
+    pub(super) place: Option<Place>,
+}
+
+/// Where a claimed row was last seen.
 pub(super) struct Spot {
-    pub(super) segment: i16,
-    pub(super) kind: Name,
-    pub(super) queue: Name,
-    /// It holds a unique key.
-    pub(super) keyed: bool,
+    pub(super) lot: Arc<Lot>,
     pub(super) place: Place,
 }
 
+impl Held {
+    fn is_of(&self, worker: &WorkerId) -> bool {
+        self.lot.worker.as_ref() == Some(worker)
+    }
+}
+
+/// Numbers of our own making: nobody can choose them so that they meet.
+type ById<T> = HashMap<JobId, T, FixedState>;
+
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    jobs: Mutex<HashMap<JobId, Held>>,
+    jobs: Mutex<ById<Held>>,
     /// What routes have sent. Another process may settle it, so nothing but the way there hangs on this.
-    sent: Mutex<HashMap<JobId, (Token, Spot)>>,
+    sent: Mutex<ById<Held>>,
+    lots: AtomicU64,
     doubt: Mutex<HashMap<WorkerId, Elapsed>>,
 }
 
@@ -87,13 +110,18 @@ impl Holdings {
     }
 
     /// Jobs were claimed for a route.
-    pub(super) fn add_sent(&self, claimed: impl Iterator<Item = (JobId, (Token, Spot))>) {
+    pub(super) fn add_sent(&self, claimed: impl Iterator<Item = (JobId, Held)>) {
         let mut sent = lock(&self.sent);
         // Most of these were settled by others.
         if sent.len() >= MOST_SENT {
             sent.clear();
         }
-        sent.extend(claimed);
+        sent.extend(claimed.filter(|(_, held)| held.place.is_some()));
+    }
+
+    /// The number of another lot.
+    pub(super) fn next_lot(&self) -> u64 {
+        self.lots.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Where claimed jobs were last seen.
@@ -103,13 +131,13 @@ impl Holdings {
     ) -> Vec<Option<Spot>> {
         let (sent, jobs) = (lock(&self.sent), lock(&self.jobs));
         let spot = |(id, token): (&JobId, &Token)| {
-            if let Some((of, spot)) = sent.get(id)
-                && of == token
-            {
-                return Some(spot.clone());
-            }
-            let held = jobs.get(id).filter(|held| held.token == *token)?;
-            held.spot.clone()
+            let of_it = |held: &&Held| held.lot.token == *token;
+            let sent = if sent.is_empty() { None } else { sent.get(id) };
+            let held = sent.filter(of_it).or_else(|| jobs.get(id).filter(of_it))?;
+            Some(Spot {
+                place: held.place?,
+                lot: Arc::clone(&held.lot),
+            })
         };
         claims.map(spot).collect()
     }
@@ -118,10 +146,8 @@ impl Holdings {
     pub(super) fn settled<'a>(&self, claims: impl Iterator<Item = (&'a JobId, &'a Token)>) {
         let (mut sent, mut jobs) = (lock(&self.sent), lock(&self.jobs));
         for (id, token) in claims {
-            if sent.get(id).is_some_and(|(of, _)| of == token) {
-                sent.remove(id);
-            } else if jobs.get(id).is_some_and(|held| held.token == *token) {
-                jobs.remove(id);
+            if !forget(&mut sent, *id, *token) {
+                forget(&mut jobs, *id, *token);
             }
         }
     }
@@ -130,7 +156,7 @@ impl Holdings {
     pub(super) fn must_search(&self, worker: &WorkerId, held: &[Token], now: Elapsed) -> bool {
         let stray = lock(&self.jobs)
             .values()
-            .any(|job| job.worker == *worker && !held.contains(&job.token));
+            .any(|job| job.is_of(worker) && !held.contains(&job.lot.token));
         let mut doubts = lock(&self.doubt);
         let since = doubts.get(worker).copied();
         // The server may still be at it.
@@ -147,7 +173,7 @@ impl Holdings {
 
     /// Only these tokens are still a worker's.
     pub(super) fn keep(&self, worker: &WorkerId, held: &[Token]) {
-        lock(&self.jobs).retain(|_, job| job.worker != *worker || held.contains(&job.token));
+        lock(&self.jobs).retain(|_, job| !job.is_of(worker) || held.contains(&job.lot.token));
     }
 
     /// A worker's jobs of kinds or queues that were stopped.
@@ -162,11 +188,11 @@ impl Holdings {
         }
         let jobs = lock(&self.jobs);
         let stopped = jobs.iter().filter(|(_, job)| {
-            job.worker == *worker
-                && (kinds.iter().any(|kind| kind == job.kind.as_str())
-                    || queues.iter().any(|queue| queue == job.queue.as_str()))
+            job.is_of(worker)
+                && (kinds.iter().any(|kind| kind == job.lot.kind.as_str())
+                    || queues.iter().any(|queue| queue == job.lot.queue.as_str()))
         });
-        stopped.map(|(id, job)| (*id, job.token)).collect()
+        stopped.map(|(id, job)| (*id, job.lot.token)).collect()
     }
 
     /// A worker's jobs in the ring that have been running for long.
@@ -174,9 +200,9 @@ impl Holdings {
         let jobs = lock(&self.jobs);
         let slow = jobs
             .iter()
-            .filter(|(_, job)| job.worker == *worker && job.spot.is_some())
-            .filter(|(_, job)| now.saturating_sub(job.since) >= LONG);
-        slow.map(|(id, job)| (*id, job.token)).collect()
+            .filter(|(_, job)| job.is_of(worker) && job.place.is_some())
+            .filter(|(_, job)| now.saturating_sub(job.lot.since) >= LONG);
+        slow.map(|(id, job)| (*id, job.lot.token)).collect()
     }
 
     /// They were set aside.
@@ -184,7 +210,7 @@ impl Holdings {
         let mut jobs = lock(&self.jobs);
         for id in ids {
             if let Some(job) = jobs.get_mut(id) {
-                job.spot = None;
+                job.place = None;
             }
         }
     }
@@ -195,8 +221,20 @@ impl Holdings {
         for id in ids {
             sent.remove(id);
             if let Some(job) = jobs.get_mut(id) {
-                job.spot = None;
+                job.place = None;
             }
         }
     }
+}
+
+/// Whether it was there, under this claim.
+fn forget(jobs: &mut ById<Held>, id: JobId, token: Token) -> bool {
+    let Entry::Occupied(held) = jobs.entry(id) else {
+        return false;
+    };
+    let of_it = held.get().lot.token == token;
+    if of_it {
+        held.remove();
+    }
+    of_it
 }

@@ -60,6 +60,12 @@ const MIGRATIONS: &[Migration] = &[
         version: 5,
         name: "0005_plain",
         tables: tables!("0005_plain"),
+        then: Some("c6ff04ac504b459d"),
+    },
+    Migration {
+        version: 6,
+        name: "0006_keys",
+        tables: tables!("0006_keys"),
         then: None,
     },
 ];

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
 use jiff::Timestamp;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -16,12 +17,14 @@ use super::statements::sql;
 use super::{Postgres, ms};
 use crate::engine::Cancel;
 use crate::error::{Error, Result};
-use crate::job::{JobError, JobId, JobState, Name, Token};
+use crate::job::{JobError, JobId, JobState, Name};
 use crate::settle::{Settled, Settlement, Verdict};
 
 /// What is done and lies where it was claimed: groups of one segment, claim, kind and queue.
 #[derive(Default)]
 struct Done {
+    /// The lot whose jobs are being added.
+    last: Option<u64>,
     sizes: Vec<i32>,
     segments: Vec<i16>,
     tokens: Vec<i64>,
@@ -36,20 +39,16 @@ struct Done {
 impl Done {
     /// In their order: a group's jobs come one after the other.
     fn push(&mut self, spot: Spot, each: &Settlement, began_ago: Option<i64>) {
-        let same_group = self.segments.last() == Some(&spot.segment)
-            && self.tokens.last() == Some(&each.token.get())
-            && self.kinds.last() == Some(&spot.kind)
-            && self.queues.last() == Some(&spot.queue)
-            && self.keyed.last() == Some(&spot.keyed);
         match self.sizes.last_mut() {
-            Some(size) if same_group => *size += 1,
+            Some(size) if self.last == Some(spot.lot.number) => *size += 1,
             _ => {
+                self.last = Some(spot.lot.number);
                 self.sizes.push(1);
-                self.segments.push(spot.segment);
+                self.segments.push(spot.lot.segment.unwrap_or(0));
                 self.tokens.push(each.token.get());
-                self.kinds.push(spot.kind);
-                self.queues.push(spot.queue);
-                self.keyed.push(spot.keyed);
+                self.kinds.push(spot.lot.kind.clone());
+                self.queues.push(spot.lot.queue.clone());
+                self.keyed.push(spot.lot.keyed);
             }
         }
         self.places.push(spot.place);
@@ -75,7 +74,10 @@ impl Postgres {
         let mut answers = vec![Settled::LeaseLost; settlements.len()];
         let mut left: Vec<usize> = (0..settlements.len()).collect();
         while !left.is_empty() {
-            let mut asked = HashSet::new();
+            let mut asked = HashSet::<_, FixedState>::with_capacity_and_hasher(
+                left.len(),
+                FixedState::default(),
+            );
             let is_first = |n: &usize| asked.insert(settlements[*n].id);
             let (now, later): (Vec<usize>, Vec<usize>) = left.into_iter().partition(is_first);
             let accepted = self
@@ -113,7 +115,8 @@ impl Postgres {
             .collect();
         // In one order, so that two of these don't wait for each other. Who goes by ids alone may meet them
         // crosswise: then one of both is ended by the server, and tries again.
-        spotted.sort_by(|(one, each), (other, next)| order(one, each).cmp(&order(other, next)));
+        spotted
+            .sort_unstable_by_key(|(spot, each)| (spot.as_ref().map(|at| at.lot.number), each.id));
         let (mut done, mut others) = (Done::default(), Columns::default());
         for (spot, each) in spotted {
             // The server's time rules: it is told how long ago, and how long to wait.
@@ -242,15 +245,6 @@ impl Postgres {
         self.call("tidy", &[]).await?;
         Ok(all)
     }
-}
-
-/// Segment, claim, kind, queue, and whether there is a key.
-type GroupOf<'a> = (i16, Token, &'a Name, &'a Name, bool);
-
-/// Group by group, those without one first.
-fn order<'a>(spot: &'a Option<Spot>, each: &Settlement) -> (Option<GroupOf<'a>>, JobId) {
-    let group = |at: &'a Spot| (at.segment, each.token, &at.kind, &at.queue, at.keyed);
-    (spot.as_ref().map(group), each.id)
 }
 
 fn refuse(id: JobId, state: Option<JobState>, why: &str) -> Error {

@@ -3,17 +3,16 @@
 use tokio::sync::mpsc;
 
 use super::{LAST_HANDLERS, Shift, settlement};
-use crate::job::{JobId, Token};
 use crate::run::Stop;
 use crate::run::attempt::{Ended, Order};
-use crate::settle::{Group, Settled, Verdict};
+use crate::settle::{Answer, Group, Verdict};
 
 impl Shift {
     /// Lets running jobs finish within the grace, and gives back the rest.
     pub(super) async fn finish(
         &mut self,
         settling: &Group,
-        settled: &mut mpsc::UnboundedReceiver<Vec<(JobId, Token, Settled)>>,
+        settled: &mut mpsc::UnboundedReceiver<Vec<Answer>>,
         endings: &mut mpsc::UnboundedReceiver<Ended>,
         stop: &mut Stop,
     ) {

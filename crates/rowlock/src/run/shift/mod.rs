@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use self::derived::Derived;
 use super::attempt::{Ended, Order};
-use super::fetch::{Claiming, Look, answer, wait};
+use super::fetch::{Claims, Look, wait};
 use super::heartbeat::{Beat, Beating};
 use super::held::Held;
 use super::local::Local;
@@ -24,9 +24,9 @@ use crate::clock::{Clock, Elapsed};
 use crate::engine::Dispatch;
 use crate::error::{Error, Result};
 use crate::event;
-use crate::job::{JobId, Name, Token};
+use crate::job::Name;
 use crate::reconcile::{self, Pair, Scheduler};
-use crate::settle::{Group, Settled, Settlement, Verdict};
+use crate::settle::{Answer, Group, Settled, Settlement, Verdict};
 use crate::store::Rowlock;
 use crate::verify::Asked;
 
@@ -35,6 +35,8 @@ const SUSPECT_PAUSE: Duration = Duration::from_millis(20);
 /// A claim of so many jobs is a large one, and none is larger than that.
 const LARGE: usize = 1_000;
 const LARGEST: usize = 2_000;
+/// So many claims are under way at once.
+const AT_A_TIME: usize = 2;
 /// As many ends are looked at in one go.
 const AT_ONCE: usize = 500;
 /// How long the last verdicts of a stopping worker may take to be written.
@@ -168,7 +170,7 @@ impl Shift {
     async fn serve(
         &mut self,
         settling: &Group,
-        settled: &mut mpsc::UnboundedReceiver<Vec<(JobId, Token, Settled)>>,
+        settled: &mut mpsc::UnboundedReceiver<Vec<Answer>>,
         (ended, endings): (
             &mpsc::UnboundedSender<Ended>,
             &mut mpsc::UnboundedReceiver<Ended>,
@@ -177,9 +179,9 @@ impl Shift {
     ) -> Result<()> {
         let mut wakeups = self.engine.wakeups();
         let mut look = Look::Now;
-        // Jobs go on while a claim is under way. One that is dropped half-way is released when the
+        // Jobs go on while claims are under way. One that is dropped half-way is released when the
         // worker leaves, or is given up.
-        let mut claiming: Option<Claiming> = None;
+        let mut claiming = Claims::default();
         // Something has come up that a claim under way may not have seen.
         let mut meanwhile = false;
         let mut reported = Vec::new();
@@ -189,18 +191,15 @@ impl Shift {
                 self.slots.start("rowlock-slot", bench.serve(ended.clone()));
             }
             settling.expect(self.local.under_way());
-            if claiming.is_none()
-                && let Some(room) = self.wanted_room(look)
-            {
+            while let Some(room) = self.wanted_room(look, &claiming) {
                 wakeups.mark();
                 meanwhile = false;
-                claiming = Some(self.ask(room)?);
+                claiming.begin(room, self.ask(room)?);
             }
             tokio::select! {
                 biased;
                 () = stop.asked() => return Ok(()),
-                haul = answer(&mut claiming) => {
-                    claiming = None;
+                haul = claiming.answer() => {
                     look = match self.take(settling, haul) {
                         Err(Error::LeaseLost) => {
                             self.start_again(stop).await?;
@@ -209,7 +208,8 @@ impl Shift {
                         Ok(Look::At(_)) if meanwhile => Look::Now,
                         other => other?,
                     };
-                    if matches!(look, Look::At(_)) && self.options.once && self.local.held() == 0 {
+                    let idle = claiming.is_empty() && self.local.held() == 0;
+                    if matches!(look, Look::At(_)) && self.options.once && idle {
                         return Ok(());
                     }
                 }
@@ -230,20 +230,28 @@ impl Shift {
                 }
                 Some(beat) = self.beats.recv() => {
                     if self.beat(settling, beat) {
-                        claiming = None;
+                        claiming = Claims::default();
                         self.start_again(stop).await?;
                         look = Look::Now;
                     }
                 }
-                () = wait(&self.clock, &mut wakeups, look), if claiming.is_none() => look = Look::Now,
+                () = wait(&self.clock, &mut wakeups, look), if claiming.is_empty() => look = Look::Now,
             }
         }
     }
 
     /// How many jobs to claim, if it is time to.
-    fn wanted_room(&mut self, look: Look) -> Option<usize> {
-        let room = self.room();
+    fn wanted_room(&mut self, look: Look, claiming: &Claims) -> Option<usize> {
+        let room = self.room().saturating_sub(claiming.asked());
         let is_time = match look {
+            // While one waits for its commit or is read, another is computed. Neither knows what the other
+            // brings, so a queue with a limit of its own is asked by one.
+            _ if !claiming.is_empty() => {
+                look == Look::WithRoom
+                    && claiming.len() < AT_A_TIME
+                    && room >= LARGE
+                    && self.options.queue_concurrency.is_empty()
+            }
             Look::Now => true,
             // A few large claims are cheaper than many small ones; but one that is asked for early is
             // there before the last jobs have run.
@@ -284,11 +292,11 @@ impl Shift {
         }
     }
 
-    fn count(&mut self, answers: &[(JobId, Token, Settled)]) {
-        self.local.settled(answers.len());
+    fn count(&mut self, answers: &[Answer]) {
+        let by_handlers = self.local.settled(answers);
+        self.held.settled(answers);
         for (id, token, settled) in answers {
-            self.held.settled(*token);
-            let completed = self.local.completed(*id, *token);
+            let completed = by_handlers.contains(&(*id, *token));
             let accepted = completed || *settled == Settled::Accepted;
             self.derived.settled(*id, *token, accepted);
             if let Some(ran) = &self.options.ran {

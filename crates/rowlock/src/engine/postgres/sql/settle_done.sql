@@ -31,9 +31,9 @@ BEGIN
                    trace_context, backoff, errors, payload
             FROM gone WHERE keep_ms > 0
         ), freed AS (
-            DELETE FROM rowlock.key USING gone
-            WHERE gone.unique_key IS NOT NULL
-              AND key.kind = gone.kind AND key.unique_key = gone.unique_key AND key.id = gone.id
+            -- By the holder: a key that was used before has dead rows, all of them under the same key.
+            DELETE FROM rowlock.key WHERE keyed AND key.id = ANY (ARRAY (
+                SELECT gone.id FROM gone WHERE gone.unique_key IS NOT NULL))
         )
         SELECT array_agg(id ORDER BY id) AS ids, bool_or(cancel_requested) AS cancels INTO ended FROM gone;
     END IF;

@@ -46,9 +46,9 @@ BEGIN
     ), counted AS (
         INSERT INTO rowlock.tally SELECT expires_on, queue, state, count(*) FROM ended GROUP BY expires_on, queue, state
     ), freed AS (
-        DELETE FROM rowlock.key USING gone
-        WHERE gone.unique_key IS NOT NULL
-          AND key.kind = gone.kind AND key.unique_key = gone.unique_key AND key.id = gone.id
+        -- By the holder, as in settle_done.
+        DELETE FROM rowlock.key WHERE key.id = ANY (ARRAY (
+            SELECT gone.id FROM gone WHERE gone.unique_key IS NOT NULL))
     ), held_back AS (
         -- Ticks leave the keys of what failed or was called off alone, whatever is kept of the job itself.
         INSERT INTO rowlock.pair_key (pair, key, reason, not_before, n)
