@@ -218,3 +218,50 @@ pub async fn counts_stop_at_ten_thousand(world: World) {
     let small = &glance[&name("small")];
     assert_eq!((small.counts.pending, small.capped), (1, false));
 }
+
+pub async fn a_count_that_was_cut_is_exact_again_once_claims_come_so_far(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let (most, more) = (usize::try_from(MOST).unwrap(), 50);
+    site.engine()
+        .stage(vec![job("mail"); most + more])
+        .await
+        .unwrap();
+    let queue = name("default");
+    for _ in 0..2 {
+        assert!(site.rowlock.browse().glance().await.unwrap()[&queue].capped);
+    }
+    let claimed = site.claim(&worker, &["mail"], 3 * more).await;
+    assert_eq!(claimed.len(), 3 * more);
+    // The first ones go on: whoever looks for one of them finds it.
+    for job in &claimed[more + 5..] {
+        site.finish(job, Outcome::Done).await;
+    }
+    let seen = site.rowlock.browse().glance().await.unwrap().remove(&queue);
+    let seen = seen.unwrap();
+    let counts = (seen.counts.pending, seen.counts.processing, seen.capped);
+    assert_eq!(counts, (MOST - 100, 55, false));
+}
+
+pub async fn a_count_that_was_cut_follows_what_this_process_takes_away(world: World) {
+    let site = world.open();
+    let most = usize::try_from(MOST).unwrap();
+    let staged = site.engine().stage(vec![job("mail"); most + 50]).await;
+    let ids: Vec<JobId> = staged.unwrap().iter().filter_map(|each| each.id).collect();
+    let queue = name("default");
+    let mut left = MOST + 50;
+    // The first ones stay, and one that was seen to have many behind it may be among them.
+    for (from, calls_off) in [(150, true), (9_000, false)] {
+        let glance = site.rowlock.browse().glance().await.unwrap();
+        assert_eq!(glance[&queue].capped, left > MOST);
+        let some = ids[from..from + 100].to_vec();
+        left -= 100;
+        match calls_off {
+            true => drop(site.engine().cancel(some).await.unwrap()),
+            false => drop(site.engine().delete(some).await.unwrap()),
+        }
+        let glance = site.rowlock.browse().glance().await.unwrap();
+        let seen = &glance[&queue];
+        assert_eq!((seen.counts.pending, seen.capped), (left, false));
+    }
+}

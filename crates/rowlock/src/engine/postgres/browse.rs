@@ -46,11 +46,18 @@ impl Browse for Postgres {
     }
 
     async fn glance(&self) -> Result<Glance> {
-        let (now, look) = (self.server_time().await?, most(MOST as usize + 1));
-        let values: [(&(dyn ToSql + Sync), Type); 2] =
-            [(&now, Type::TIMESTAMPTZ), (&look, Type::INT8)];
-        let mut glance = Glance::new();
+        let (begun, look) = (
+            self.deep.begin(self.clock.elapsed()),
+            most(MOST as usize + 1),
+        );
+        let values: [(&(dyn ToSql + Sync), Type); 3] = [
+            (&look, Type::INT8),
+            (&HEAD, Type::INT8),
+            (&begun.jobs, Type::INT8_ARRAY),
+        ];
+        let (mut glance, mut deep) = (Glance::new(), Vec::new());
         for row in &self.look(sql!("glance"), &values).await? {
+            deep.extend(get::<Vec<i64>>(row, 9)?);
             let entry = glance.entry(name(row, 0)?).or_default();
             let counts = &mut entry.counts;
             let (state, n): (Option<String>, _) = (get(row, 1)?, count(row, 2)?);
@@ -69,6 +76,7 @@ impl Browse for Postgres {
                 Some(_) => counts.cancelled = n,
             }
         }
+        self.deep.found(&begun, deep);
         // A lane outlives its jobs for a while.
         glance.retain(|_, entry| entry.counts != Default::default());
         Ok(glance
