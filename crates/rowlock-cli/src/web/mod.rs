@@ -12,6 +12,7 @@ mod checkup;
 mod cursor;
 mod document;
 mod guard;
+mod kept;
 mod limits;
 mod pages;
 mod problem;
@@ -27,7 +28,7 @@ use anyhow::Result;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use rowlock::config::Dashboard;
 use rowlock::{Kind, Rowlock};
@@ -37,6 +38,7 @@ use tokio::sync::Semaphore;
 use self::auth::{Caller, Role, Tokens};
 use self::checkup::Checkup;
 use self::guard::Hosts;
+use self::kept::{Age, Kept};
 use self::limits::Rate;
 use self::pages::{Live, Notes, Seals};
 use self::problem::Problem;
@@ -92,6 +94,7 @@ pub struct Web {
     hosts: Hosts,
     rate: Rate,
     busy: Semaphore,
+    kept: Kept,
     checkup: Checkup,
     live: Live,
     notes: Notes,
@@ -116,9 +119,10 @@ pub fn site(setup: &Setup, rowlock: &Rowlock, door: Door) -> Result<Site> {
         rowlock: rowlock.clone(),
         declared: setup.config.kinds()?,
         hosts: Hosts::new(&door.settings.hosts, door.bind),
-        rate: Rate::new(clock, door.settings.writes_per_second, callers),
+        rate: Rate::new(clock.clone(), door.settings.writes_per_second, callers),
         tokens: door.tokens,
         busy: Semaphore::new(limits::AT_ONCE),
+        kept: Kept::new(clock),
         checkup: Checkup::default(),
         live: Live::default(),
         notes: Notes::default(),
@@ -254,7 +258,7 @@ async fn checked(web: Arc<Web>, request: Request) -> Result<Response<Body>, Prob
         traceparent: traceparent.map(str::to_owned),
         ..given
     };
-    let value = call(&web, route, given).await?;
+    let value = call(&web, route, given, wanted(&head.headers)).await?;
     Ok(json(route.status, &value))
 }
 
@@ -276,9 +280,27 @@ fn given(
     })
 }
 
-async fn call(web: &Arc<Web>, route: &Route, given: Given) -> Result<Value, Problem> {
-    let _turn = web.busy.acquire().await.map_err(|_| Problem::too_slow())?;
-    (route.call)(Arc::clone(web), given).await
+/// `no-cache` asks for a look of one's own.
+fn wanted(headers: &HeaderMap) -> Age {
+    let says = |value: &HeaderValue| value.as_bytes().to_ascii_lowercase();
+    let mut all = headers.get_all(CACHE_CONTROL).iter().map(says);
+    match all.any(|value| value.windows(8).any(|part| part == b"no-cache")) {
+        true => Age::New,
+        false => Age::Good,
+    }
+}
+
+async fn call(web: &Arc<Web>, route: &Route, given: Given, age: Age) -> Result<Value, Problem> {
+    let _changing = route.is_write().then(|| web.kept.changing());
+    // Only whoever looks is worked on: the others wait without keeping anybody.
+    let work = async {
+        let _turn = web.busy.acquire().await.map_err(|_| Problem::too_slow())?;
+        (route.call)(Arc::clone(web), given).await
+    };
+    match route.kept {
+        true => web.kept.answer(route.path, age, work).await,
+        false => work.await,
+    }
 }
 
 /// A page asks the API; where its request came from was checked when it came in.
@@ -296,7 +318,9 @@ async fn ask(
     if route.is_write() {
         operator(caller)?;
     }
-    call(web, route, given(route, &found, query, body, caller)?).await
+    // A page is asked for when something has changed, and only then.
+    let given = given(route, &found, query, body, caller)?;
+    call(web, route, given, Age::New).await
 }
 
 /// Only an operator changes anything.

@@ -32,6 +32,9 @@ crate::served! { Store::new(CONFIG);
         a_port_that_strangers_could_reach_needs_a_token;
     hostile:
         hostile_input_is_the_senders_mistake;
+    kept:
+        whoever_changes_something_sees_it_in_the_next_answer,
+        whoever_wants_a_new_look_sees_what_others_have_changed;
     pages:
         every_link_of_every_page_leads_to_a_page,
         every_page_is_for_its_role_and_a_reader_changes_nothing,
