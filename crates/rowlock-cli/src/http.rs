@@ -3,6 +3,8 @@
 //! Nothing a job contains is among them, so they may be anywhere. What [`crate::web`] serves beside them has a door of
 //! its own.
 
+mod connections;
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +23,7 @@ use rowlock::run::Pulse;
 use rowlock::{Clock, Error, Rowlock, event, reconcile};
 use tokio::net::TcpListener;
 
+use self::connections::Limits;
 use crate::show;
 use crate::web::Site;
 
@@ -134,11 +137,8 @@ impl Http {
                 recorder.run_upkeep();
             }
         };
-        let serving = axum::serve(self.listener, routes).with_graceful_shutdown(end);
         tokio::select! {
-            served = serving => if let Err(why) = served {
-                tracing::error!(%why, "http has ended");
-            },
+            () = connections::serve(self.listener, routes, (Limits::default(), &clock), end) => {}
             () = folding => {}
             () = looking => {}
         }
