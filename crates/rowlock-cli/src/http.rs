@@ -18,6 +18,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rowlock::clock::Elapsed;
 use rowlock::engine::PairRow;
 use rowlock::run::Pulse;
 use rowlock::{Clock, Error, Rowlock, event, reconcile};
@@ -49,6 +50,8 @@ struct Worker {
     recorder: PrometheusHandle,
     queues: Mutex<event::Queues>,
     pairs: Mutex<event::Pairs>,
+    /// When the last count began; whoever counts holds it.
+    counted: tokio::sync::Mutex<Option<Elapsed>>,
 }
 
 impl Http {
@@ -111,6 +114,7 @@ impl Http {
             recorder: self.recorder,
             queues: Mutex::default(),
             pairs: Mutex::default(),
+            counted: tokio::sync::Mutex::default(),
         });
         let routes = Router::new()
             .route("/livez", get(async || "ok\n"))
@@ -180,6 +184,21 @@ impl Worker {
         }
     }
 
+    /// One scrape counts at a time: a count goes through every live job.
+    async fn scrape(&self, store: &Rowlock) {
+        let asked = self.clock.elapsed();
+        // Whoever has waited so long tells what is known.
+        let Some(mut last) = self.clock.timeout(PATIENCE, self.counted.lock()).await else {
+            return;
+        };
+        if last.is_some_and(|began| began >= asked) {
+            return;
+        }
+        let began = self.clock.elapsed();
+        self.count(store).await;
+        *last = Some(began);
+    }
+
     /// Brings the gauges that are read from the store up to date.
     async fn count(&self, store: &Rowlock) {
         let schedule = store.schedule();
@@ -221,7 +240,7 @@ fn overdue_by(row: &PairRow) -> Option<String> {
 
 async fn numbers(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
     if let Some(store) = &worker.store {
-        worker.count(store).await;
+        worker.scrape(store).await;
     }
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, worker.recorder.render())

@@ -82,3 +82,45 @@ fn a_scrape_tells_about_the_server() {
     worker.signal("TERM");
     assert_eq!(worker.wait().0, Some(0));
 }
+
+/// Sessions that wait for a table, as the server knows them.
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+#[test]
+fn scrapes_count_one_at_a_time_and_the_server_stops_when_nobody_waits() {
+    let store = Store::new(ECHO);
+    store.ok(&["migrate", "up"]);
+    let mut served = store.start(&["dashboard", "--bind", "127.0.0.1:0"]);
+    let line = served.line_with("http       http://");
+    let (_, address) = line.split_once("http://").unwrap();
+    let address = address.split_once('/').unwrap().0.to_owned();
+    let (lock, look) = (store.session(), store.session());
+    lock.execute("BEGIN; LOCK TABLE rowlock.tally IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let waiting = || -> usize { look.value(WAITING).parse().unwrap() };
+    let scrapes: Vec<_> = (0..5)
+        .map(|_| {
+            let address = address.clone();
+            std::thread::spawn(move || scrape(&address))
+        })
+        .collect();
+    let mut most = 0;
+    until("every scrape is answered", || {
+        most = most.max(waiting());
+        scrapes
+            .iter()
+            .all(std::thread::JoinHandle::is_finished)
+            .then_some(())
+    });
+    assert_eq!(most, 1);
+    // The table is locked still: whoever waited for it has been told to stop.
+    until("nobody waits in the server", || {
+        (waiting() == 0).then_some(())
+    });
+    lock.execute("ROLLBACK").unwrap();
+    value(&scrape(&address), "rowlock_wal_bytes_total");
+    for each in scrapes {
+        each.join().unwrap();
+    }
+}
