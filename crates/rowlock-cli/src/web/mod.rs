@@ -44,7 +44,7 @@ use self::pages::{Live, Notes, Seals};
 use self::problem::Problem;
 use self::route::{Found, Given, Route};
 use self::shape::Values;
-use crate::open::Setup;
+use crate::open::{Setup, Store};
 
 /// Where the API is.
 pub const ROOT: &str = "/api/v1";
@@ -114,6 +114,10 @@ pub fn site(setup: &Setup, rowlock: &Rowlock, door: Door) -> Result<Site> {
     let access = door.line();
     let clock = rowlock.clock().clone();
     let callers = door.tokens.count() + 1;
+    let connections = match &setup.store {
+        Store::Postgres(address) => Some(address.connections),
+        Store::Sqlite(_) => None,
+    };
     let web = Arc::new(Web {
         setup: setup.clone(),
         rowlock: rowlock.clone(),
@@ -121,7 +125,7 @@ pub fn site(setup: &Setup, rowlock: &Rowlock, door: Door) -> Result<Site> {
         hosts: Hosts::new(&door.settings.hosts, door.bind),
         rate: Rate::new(clock.clone(), door.settings.writes_per_second, callers),
         tokens: door.tokens,
-        busy: Semaphore::new(limits::AT_ONCE),
+        busy: Semaphore::new(limits::at_once(connections)),
         kept: Kept::new(clock),
         checkup: Checkup::default(),
         live: Live::default(),

@@ -1,12 +1,14 @@
 //! The API and the dashboard over a server.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 
 use rowlock_testbed::{Postgres, until};
 
 use crate::place::Place;
 use crate::served::browser::Browser;
-use crate::served::{CONFIG, Home, Served, furnish};
+use crate::served::{CONFIG, Home, Served, furnish, ok};
 use crate::store::{CANARY, Store};
 
 impl Home for Store {
@@ -102,6 +104,49 @@ fn whoever_pins_the_horizon_is_named_on_the_page() {
         text.contains(&pid) && text.contains("metabase"),
         "{pid}: {text}"
     );
+}
+
+#[test]
+fn jobs_run_in_dev_while_every_look_waits_for_the_server() {
+    let store = Store::new(CONFIG);
+    furnish(&store);
+    let mut dev = Served::of(&mut Store::command(
+        &store,
+        &["dev", "--listen", "127.0.0.1:0", "-v"],
+    ));
+    let lock = store.session();
+    lock.execute("BEGIN; LOCK TABLE rowlock.pair IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let looks: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&dev.address).unwrap();
+            let request = format!(
+                "GET /api/v1/pairs/make HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+                dev.address
+            );
+            stream.write_all(request.as_bytes()).unwrap();
+            std::thread::spawn(move || {
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).unwrap();
+                answer
+            })
+        })
+        .collect();
+    let look = store.session();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until("some of them wait in the server", || {
+        (look.value(waiting) >= "2".to_owned()).then_some(())
+    });
+    let added = ok(&store, &["enqueue", "echo", "--json"]);
+    let added: serde_json::Value = serde_json::from_str(&added).unwrap();
+    dev.process
+        .line_with(&format!("settled job={}", added["id"]));
+    assert!(!looks.iter().any(std::thread::JoinHandle::is_finished));
+    lock.execute("ROLLBACK").unwrap();
+    for look in looks {
+        let answer = look.join().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
 }
 
 /// Seconds between two looks for open pages.

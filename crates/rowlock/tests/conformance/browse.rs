@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rowlock::engine::Filter;
-use rowlock::engine::browse::{LOOK, MOST, Page};
+use rowlock::engine::browse::{BYTES, LOOK, MOST, Page};
 use rowlock::switch::{Mode, Setting, Target};
-use rowlock::{JobId, Outcome};
+use rowlock::{JobId, Outcome, Payload};
 
 use super::world::{Site, World, failed, job, name};
 
@@ -264,4 +264,35 @@ pub async fn a_count_that_was_cut_follows_what_this_process_takes_away(world: Wo
         let seen = &glance[&queue];
         assert_eq!((seen.counts.pending, seen.capped), (left, false));
     }
+}
+
+pub async fn a_page_of_large_jobs_ends_early_and_says_where_to_go_on(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let letter = format!("\"{}\"", "x".repeat(1_000_000));
+    let large = job("mail").payload(Payload::parse(&letter).unwrap());
+    let staged = site.engine().stage(vec![large; 12]).await.unwrap();
+    let all: Vec<JobId> = staged.iter().filter_map(|each| each.id).collect();
+    let most = BYTES / letter.len() + 1;
+    for newest in [false, true] {
+        let mut filter = Filter {
+            limit: 50,
+            ..Filter::default()
+        };
+        let mut seen = Vec::new();
+        loop {
+            let page = page(&site, filter.clone(), newest).await;
+            assert!(!page.jobs.is_empty() && page.jobs.len() <= most);
+            seen.extend(ids(&page));
+            match page.next {
+                Some(next) => filter.after = Some(next),
+                None => break,
+            }
+        }
+        seen.sort();
+        assert_eq!(seen, all);
+    }
+    assert_eq!(site.claim(&worker, &["mail"], 12).await.len(), 12);
+    let in_hand = site.rowlock.browse().in_hand(50).await.unwrap();
+    assert_eq!(in_hand.len(), most);
 }

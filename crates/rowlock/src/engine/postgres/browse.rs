@@ -9,7 +9,7 @@ use super::operate::most;
 use super::row::{self, count, get, name, span, time};
 use super::statements::sql;
 use crate::claim::WorkerId;
-use crate::engine::browse::{Browse, Glance, LOOK, MOST, Page};
+use crate::engine::browse::{BYTES, Browse, Glance, LOOK, MOST, Page};
 use crate::engine::{Filter, WorkerRow};
 use crate::error::Result;
 use crate::job::{JobId, JobState, Name, Record};
@@ -26,7 +26,8 @@ impl Browse for Postgres {
         let start = if newest { i64::MAX } else { i64::MIN };
         let after = filter.after.map_or(start, |id| id.0);
         let (limit, look) = (most(filter.limit.saturating_add(1)), most(LOOK));
-        let values: [(&(dyn ToSql + Sync), Type); 10] = [
+        let bytes = most(BYTES);
+        let values: [(&(dyn ToSql + Sync), Type); 11] = [
             (&state, Type::TEXT),
             (&queue, Type::TEXT),
             (&kind, Type::TEXT),
@@ -37,6 +38,7 @@ impl Browse for Postgres {
             (&after, Type::INT8),
             (&limit, Type::INT8),
             (&look, Type::INT8),
+            (&bytes, Type::INT8),
         ];
         let rows = match newest {
             true => self.look(sql!("browse_newest"), &values).await?,
@@ -86,8 +88,12 @@ impl Browse for Postgres {
     }
 
     async fn in_hand(&self, limit: usize) -> Result<Vec<Record>> {
-        let limit = most(limit);
-        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&HEAD, Type::INT8), (&limit, Type::INT8)];
+        let (limit, bytes) = (most(limit), most(BYTES));
+        let values: [(&(dyn ToSql + Sync), Type); 3] = [
+            (&HEAD, Type::INT8),
+            (&limit, Type::INT8),
+            (&bytes, Type::INT8),
+        ];
         let rows = self.look(sql!("in_hand"), &values).await?;
         rows.iter().map(row::record).collect()
     }
@@ -108,7 +114,7 @@ impl Browse for Postgres {
 }
 
 fn page(rows: &[Row], wanted: usize) -> Result<Page> {
-    let (mut last, mut seen) = (None, 0);
+    let (mut last, mut seen, mut matches) = (None, 0, 0);
     let mut jobs = Vec::with_capacity(rows.len());
     for row in rows {
         last = get::<Option<i64>>(row, 17)?.map(JobId);
@@ -116,7 +122,8 @@ fn page(rows: &[Row], wanted: usize) -> Result<Page> {
         // Without a job that matches there is one row, which tells how far the look went.
         if get::<Option<i64>>(row, 0)?.is_some() {
             jobs.push(row::record(row)?);
+            matches = usize::try_from(count(row, 19)?).unwrap_or(usize::MAX);
         }
     }
-    Ok(Page::of(jobs, wanted, last, seen >= LOOK as u64))
+    Ok(Page::of(jobs, (wanted, matches), last, seen >= LOOK as u64))
 }
