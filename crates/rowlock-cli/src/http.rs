@@ -50,7 +50,7 @@ struct Worker {
     recorder: PrometheusHandle,
     queues: Mutex<event::Queues>,
     pairs: Mutex<event::Pairs>,
-    /// When the last count began; whoever counts holds it.
+    /// When the last count was over; whoever counts holds it.
     counted: tokio::sync::Mutex<Option<Elapsed>>,
 }
 
@@ -191,12 +191,12 @@ impl Worker {
         let Some(mut last) = self.clock.timeout(PATIENCE, self.counted.lock()).await else {
             return;
         };
-        if last.is_some_and(|began| began >= asked) {
+        // What was counted meanwhile, or couldn't be, is for everybody who waited.
+        if last.is_some_and(|over| over >= asked) {
             return;
         }
-        let began = self.clock.elapsed();
         self.count(store).await;
-        *last = Some(began);
+        *last = Some(self.clock.elapsed());
     }
 
     /// Brings the gauges that are read from the store up to date.

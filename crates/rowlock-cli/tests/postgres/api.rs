@@ -114,14 +114,15 @@ fn jobs_run_in_dev_while_every_look_waits_for_the_server() {
         &store,
         &["dev", "--listen", "127.0.0.1:0", "-v"],
     ));
+    dev.process.line_with("settled job=");
     let lock = store.session();
-    lock.execute("BEGIN; LOCK TABLE rowlock.pair IN ACCESS EXCLUSIVE MODE")
+    lock.execute("BEGIN; LOCK TABLE rowlock.budget IN ACCESS EXCLUSIVE MODE")
         .unwrap();
     let looks: Vec<_> = (0..8)
         .map(|_| {
             let mut stream = TcpStream::connect(&dev.address).unwrap();
             let request = format!(
-                "GET /api/v1/pairs/make HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+                "GET /api/v1/budgets HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
                 dev.address
             );
             stream.write_all(request.as_bytes()).unwrap();
@@ -147,6 +148,31 @@ fn jobs_run_in_dev_while_every_look_waits_for_the_server() {
         let answer = look.join().unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
+}
+
+#[test]
+fn a_checkup_that_takes_longer_than_a_request_is_there_for_a_later_one() {
+    let store = Store::new(CONFIG);
+    furnish(&store);
+    let served = Served::open(&store);
+    let lock = store.session();
+    lock.execute("BEGIN; LOCK TABLE rowlock.tally IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    // The one who begins it waits for a while, the next one doesn't.
+    for _ in 0..2 {
+        let told = served.get("/doctor");
+        assert_eq!((told.status, told.code()), (503, "under_way".to_owned()));
+        assert!(told.head.contains("retry-after: "), "{told:?}");
+    }
+    assert_eq!(served.get("/kinds").status, 200);
+    lock.execute("ROLLBACK").unwrap();
+    let made = until("the checkup is over", || {
+        let told = served.get("/doctor");
+        (told.status == 200).then(|| told.ok())
+    });
+    // It went on by itself: nobody has begun another.
+    assert!(made["took_seconds"].as_f64() > Some(20.0), "{made}");
+    assert_eq!(served.get("/doctor").ok(), made);
 }
 
 /// Seconds between two looks for open pages.

@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use rowlock_testbed::{Process, until};
+use rowlock_testbed::{Postgres, Process, until};
 
+use crate::doctor_horizon::MANY;
 use crate::store::Store;
 
 const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
@@ -83,9 +84,26 @@ fn a_scrape_tells_about_the_server() {
     assert_eq!(worker.wait().0, Some(0));
 }
 
-/// Sessions that wait for a table, as the server knows them.
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+#[test]
+fn a_logical_slot_is_in_the_age_of_the_horizon() {
+    let server = Postgres::start_own();
+    let store = Store::on(&server, ECHO);
+    store.ok(&["migrate", "up"]);
+    let mut served = store.start(&["dashboard", "--bind", "127.0.0.1:0"]);
+    let line = served.line_with("http       http://");
+    let (_, address) = line.split_once("http://").unwrap();
+    let (address, _) = address.split_once('/').unwrap();
+    let age = || value(&scrape(address), "rowlock_horizon_age_transactions");
+    store.sql("SELECT pg_create_logical_replication_slot('old_replica', 'pgoutput')");
+    store.sql(MANY);
+    assert!(age() >= 10_000.0);
+    store.sql("SELECT pg_drop_replication_slot('old_replica')");
+    assert!(age() < 10_000.0);
+}
+
+/// Counts that wait for a table, as the server knows them.
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                       AND wait_event_type = 'Lock' AND query LIKE 'SELECT job.queue, NULL AS state%'";
 
 #[test]
 fn scrapes_count_one_at_a_time_and_the_server_stops_when_nobody_waits() {

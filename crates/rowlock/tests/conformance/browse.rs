@@ -296,3 +296,40 @@ pub async fn a_page_of_large_jobs_ends_early_and_says_where_to_go_on(world: Worl
     let in_hand = site.rowlock.browse().in_hand(50).await.unwrap();
     assert_eq!(in_hand.len(), most);
 }
+
+pub async fn what_is_later_held_or_running_is_exact_or_said_to_be_cut(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let (each, most) = (6_000, usize::try_from(MOST).unwrap());
+    let hold = Some(Setting::new(Mode::Hold));
+    let schedule = site.rowlock.schedule();
+    schedule
+        .switch(Target::Kind, &name("held"), hold)
+        .await
+        .unwrap();
+    let stage = async |job: rowlock::NewJob, jobs: usize| {
+        drop(site.engine().stage(vec![job; jobs]).await.unwrap());
+    };
+    // One queue's jobs must not hide another's, and none is over the limit alone.
+    for queue in ["first", "second"] {
+        let later = job("mail").queue(name(queue));
+        stage(later.delay(Duration::from_secs(3_600)), each).await;
+    }
+    stage(job("held").queue(name("held")), most + 1).await;
+    let glance = site.rowlock.browse().glance().await.unwrap();
+    for queue in ["first", "second"] {
+        let seen = glance.get(&name(queue));
+        let exact = seen.is_some_and(|seen| seen.counts.scheduled == each as u64);
+        let cut = glance.values().all(|seen| seen.capped);
+        assert!(exact || cut, "{queue}: {glance:?}");
+    }
+    let held = &glance[&name("held")];
+    assert_eq!((held.counts.held, held.capped), (MOST, true));
+    stage(job("run"), most + 1).await;
+    for _ in 0..=most / 1_000 {
+        site.claim(&worker, &["run"], 1_000).await;
+    }
+    let glance = site.rowlock.browse().glance().await.unwrap();
+    let run = &glance[&name("default")];
+    assert_eq!((run.counts.processing, run.capped), (MOST, true));
+}
