@@ -120,7 +120,8 @@ fn scrapes_count_one_at_a_time_and_the_server_stops_when_nobody_waits() {
     let scrapes: Vec<_> = (0..5)
         .map(|_| {
             let address = address.clone();
-            std::thread::spawn(move || scrape(&address))
+            let scrapes = move || scrape(&address);
+            std::thread::Builder::new().spawn(scrapes).unwrap()
         })
         .collect();
     let mut most = 0;

@@ -36,10 +36,10 @@ fn looks() -> Vec<(&'static str, Vec<String>, u64)> {
         all.push((sql, page(none(), text("nobody"), start), once));
     }
     let glance = include_str!("../../src/engine/postgres/sql/glance.sql");
-    let known = |jobs: &str| vec![(MOST + 1).to_string(), "250".to_owned(), jobs.to_owned()];
+    let known = |jobs: &str| vec![(MOST + 1).to_string(), "1000".to_owned(), jobs.to_owned()];
     // Counted once, and then it is enough that a job of the middle still waits.
-    all.push((glance, known("'{}'::bigint[]"), MOST + 300));
-    all.push((glance, known("'{15000}'::bigint[]"), 300));
+    all.push((glance, known("'{}'::bigint[]"), MOST + 1_050));
+    all.push((glance, known("'{15000}'::bigint[]"), 1_050));
     let in_hand = include_str!("../../src/engine/postgres/sql/in_hand.sql");
     let some = vec!["250".to_owned(), "50".to_owned(), BYTES.to_string()];
     all.push((in_hand, some, 300));

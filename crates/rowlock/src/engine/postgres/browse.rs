@@ -16,6 +16,8 @@ use crate::job::{JobId, JobState, Name, Record};
 
 /// How many rows of a lane are looked at for those that run: claims take from its head.
 const HEAD: i64 = 250;
+/// The same where a queue is too long to be counted.
+const LONG_HEAD: i64 = 1_000;
 
 #[async_trait]
 impl Browse for Postgres {
@@ -54,7 +56,7 @@ impl Browse for Postgres {
         );
         let values: [(&(dyn ToSql + Sync), Type); 3] = [
             (&look, Type::INT8),
-            (&HEAD, Type::INT8),
+            (&LONG_HEAD, Type::INT8),
             (&begun.jobs, Type::INT8_ARRAY),
         ];
         let (mut glance, mut deep) = (Glance::new(), Vec::new());
