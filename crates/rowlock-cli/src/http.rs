@@ -3,6 +3,8 @@
 //! Nothing a job contains is among them, so they may be anywhere. What [`crate::web`] serves beside them has a door of
 //! its own.
 
+mod connections;
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +18,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rowlock::clock::Elapsed;
 use rowlock::engine::PairRow;
 use rowlock::run::Pulse;
 use rowlock::{Clock, Error, Rowlock, event, reconcile};
 use tokio::net::TcpListener;
 
+use self::connections::Limits;
 use crate::show;
 use crate::web::Site;
 
@@ -46,6 +50,8 @@ struct Worker {
     recorder: PrometheusHandle,
     queues: Mutex<event::Queues>,
     pairs: Mutex<event::Pairs>,
+    /// When the last count was over; whoever counts holds it.
+    counted: tokio::sync::Mutex<Option<Elapsed>>,
 }
 
 impl Http {
@@ -108,6 +114,7 @@ impl Http {
             recorder: self.recorder,
             queues: Mutex::default(),
             pairs: Mutex::default(),
+            counted: tokio::sync::Mutex::default(),
         });
         let routes = Router::new()
             .route("/livez", get(async || "ok\n"))
@@ -134,11 +141,8 @@ impl Http {
                 recorder.run_upkeep();
             }
         };
-        let serving = axum::serve(self.listener, routes).with_graceful_shutdown(end);
         tokio::select! {
-            served = serving => if let Err(why) = served {
-                tracing::error!(%why, "http has ended");
-            },
+            () = connections::serve(self.listener, routes, (Limits::default(), &clock), end) => {}
             () = folding => {}
             () = looking => {}
         }
@@ -178,6 +182,21 @@ impl Worker {
             true => Ok(()),
             false => Err(overdue.join("; ")),
         }
+    }
+
+    /// One scrape counts at a time: a count goes through every live job.
+    async fn scrape(&self, store: &Rowlock) {
+        let asked = self.clock.elapsed();
+        // Whoever has waited so long tells what is known.
+        let Some(mut last) = self.clock.timeout(PATIENCE, self.counted.lock()).await else {
+            return;
+        };
+        // What was counted meanwhile, or couldn't be, is for everybody who waited.
+        if last.is_some_and(|over| over >= asked) {
+            return;
+        }
+        self.count(store).await;
+        *last = Some(self.clock.elapsed());
     }
 
     /// Brings the gauges that are read from the store up to date.
@@ -221,7 +240,7 @@ fn overdue_by(row: &PairRow) -> Option<String> {
 
 async fn numbers(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
     if let Some(store) = &worker.store {
-        worker.count(store).await;
+        worker.scrape(store).await;
     }
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, worker.recorder.render())

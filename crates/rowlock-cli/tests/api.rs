@@ -39,6 +39,9 @@ crate::served! { Place::with_config(CONFIG);
         every_answer_forbids_a_browser_to_do_anything_with_it;
     hostile:
         hostile_input_is_the_senders_mistake;
+    kept:
+        whoever_changes_something_sees_it_in_the_next_answer,
+        whoever_wants_a_new_look_sees_what_others_have_changed;
     pages:
         every_link_of_every_page_leads_to_a_page,
         every_page_is_for_its_role_and_a_reader_changes_nothing,

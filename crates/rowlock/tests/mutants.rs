@@ -44,16 +44,30 @@ enum Run {
     Broken,
 }
 
-/// Runs one case of this binary.
+/// The test and the case of `cli_TEST::CASE`: one of the binary `rowlock`, which is changed while the test isn't.
+fn of_the_binary(case: &str) -> Option<(&str, &str)> {
+    case.strip_prefix("cli_")?.split_once("::")
+}
+
+/// Runs one case, of this binary or of the tests of `rowlock`.
 fn run(case: &str, mutant: Option<&Path>) -> Run {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    if !case.starts_with("sqlite") && !case.starts_with("redis") {
+    let mut name = case;
+    if let Some((test, of_it)) = of_the_binary(case) {
+        name = of_it;
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        command = Command::new(cargo);
+        command
+            .args(["test", "--quiet", "--locked", "--package", "rowlock-cli"])
+            .args(["--all-features", "--test", test, "--"])
+            .current_dir(rowlock_testbed::repository());
+    } else if !case.starts_with("sqlite") && !case.starts_with("redis") {
         // One server for all of them: starting one takes longer than most cases.
         let server = rowlock_testbed::Postgres::shared();
         command.env("ROWLOCK_TEST_POSTGRES", server.admin_url());
     }
     command
-        .args(["--exact", case, "--test-threads", "1"])
+        .args(["--exact", name, "--test-threads", "1"])
         .env_remove("ROWLOCK_MUTANT")
         .stdin(Stdio::null());
     if let Some(path) = mutant {
@@ -194,14 +208,31 @@ fn every_mutant_changes_something_and_names_cases() {
             *text = text.replace(&edit.find, &edit.put);
         }
         for case in &mutant.caught_by {
-            assert!(names.contains(case.as_str()), "{name} names {case}");
-            let edited = |edit: &Edit| case.starts_with(edit.engine.as_str());
+            let known = names.contains(case.as_str()) || is_in_its_file(case);
+            assert!(known, "{name} names {case}");
+            let edited = |edit: &Edit| {
+                case.starts_with(edit.engine.as_str()) || of_the_binary(case).is_some()
+            };
             assert!(
                 mutant.switch.is_some() || mutant.edits.iter().any(edited),
                 "{name} changes nothing that {case} could notice"
             );
         }
     }
+}
+
+/// Whether a test of `rowlock` has this case.
+fn is_in_its_file(case: &str) -> bool {
+    let Some((test, rest)) = of_the_binary(case) else {
+        return false;
+    };
+    let tests = rowlock_testbed::repository().join("crates/rowlock-cli/tests");
+    let (file, name) = match rest.split_once("::") {
+        Some((module, name)) => (tests.join(test).join(format!("{module}.rs")), name),
+        None => (tests.join(format!("{test}.rs")), rest),
+    };
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.contains(&format!("#[test]\nfn {name}() {{"))
 }
 
 /// The text that an edit changes.

@@ -21,21 +21,26 @@ impl Client {
 
     /// The status and the body.
     pub(super) async fn get(&mut self, path: &str) -> Result<(u16, Vec<u8>)> {
-        let answer = self.ask(path).await;
+        self.get_with(path, "").await
+    }
+
+    /// The same, with lines of its own in the head.
+    pub(super) async fn get_with(&mut self, path: &str, lines: &str) -> Result<(u16, Vec<u8>)> {
+        let answer = self.ask(path, lines).await;
         if answer.is_err() {
             self.stream = None;
         }
         answer
     }
 
-    async fn ask(&mut self, path: &str) -> Result<(u16, Vec<u8>)> {
+    async fn ask(&mut self, path: &str, lines: &str) -> Result<(u16, Vec<u8>)> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => none.insert(TcpStream::connect(&self.address).await?),
         };
         stream.set_nodelay(true)?;
         let request = format!(
-            "GET /api/v1{path} HTTP/1.1\r\nHost: {}\r\n\r\n",
+            "GET /api/v1{path} HTTP/1.1\r\nHost: {}\r\n{lines}\r\n",
             self.address
         );
         stream.write_all(request.as_bytes()).await?;

@@ -18,7 +18,7 @@ const GOAL: f64 = 2.0;
 const FLOOR: f64 = 1.0;
 
 /// Every GET of the document, and the filters of the list.
-const LOOKS: [(&str, &str); 25] = [
+const LOOKS: [(&str, &str); 27] = [
     ("openapi", "/openapi.json"),
     ("jobs", "/jobs"),
     ("jobs_200", "/jobs?limit=200"),
@@ -47,7 +47,11 @@ const LOOKS: [(&str, &str); 25] = [
     ("pins", "/pins"),
     ("doctor", "/doctor"),
     ("job_missing", "/jobs/999999999"),
+    ("stats_new", "/stats"),
+    ("queues_new", "/queues"),
 ];
+/// Steps that end so don't take an answer that is kept.
+const NEW: &str = "_new";
 
 pub(super) async fn measure(
     size: &Size,
@@ -108,18 +112,22 @@ pub(super) async fn measure(
 async fn times([large, small]: &mut [Client; 2], asks: usize) -> Result<Vec<[Vec<f64>; 3]>> {
     let mut all: Vec<[Vec<f64>; 3]> = vec![Default::default(); LOOKS.len()];
     for _ in 0..asks {
-        for ((_, path), [with, without, again]) in LOOKS.iter().zip(&mut all) {
-            with.push(time(large, path).await?);
-            without.push(time(small, path).await?);
-            again.push(time(small, path).await?);
+        for (look, [with, without, again]) in LOOKS.iter().zip(&mut all) {
+            with.push(time(large, look).await?);
+            without.push(time(small, look).await?);
+            again.push(time(small, look).await?);
         }
     }
     Ok(all)
 }
 
-async fn time(client: &mut Client, path: &str) -> Result<f64> {
+async fn time(client: &mut Client, (step, path): &(&str, &str)) -> Result<f64> {
+    let lines = match step.ends_with(NEW) {
+        true => "Cache-Control: no-cache\r\n",
+        false => "",
+    };
     let watch = Stopwatch::start();
-    let (status, body) = client.get(path).await?;
+    let (status, body) = client.get_with(path, lines).await?;
     let time = watch.elapsed().as_secs_f64() * 1_000.0;
     let body = String::from_utf8_lossy(&body);
     ensure!(

@@ -15,8 +15,15 @@ use super::taken_out;
 pub const BODY: usize = 8 * 1024 * 1024;
 /// How long a request may take, its body included.
 pub const REQUEST: Duration = Duration::from_secs(30);
-/// How many requests are worked on at once: the rest wait, so that workers get their connections.
-pub const AT_ONCE: usize = 8;
+/// How many requests are worked on at once, at most: the rest wait.
+const AT_ONCE: usize = 8;
+
+/// How many of them for a store with so many connections. The other half is for the worker beside, whose jobs must not
+/// wait for somebody who looks.
+pub fn at_once(connections: Option<usize>) -> usize {
+    let half = connections.map_or(AT_ONCE, |connections| connections / 2);
+    half.clamp(1, AT_ONCE)
+}
 
 /// How many changes each caller has left. It fills up again with time.
 #[derive(Debug)]

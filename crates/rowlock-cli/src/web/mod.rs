@@ -12,6 +12,7 @@ mod checkup;
 mod cursor;
 mod document;
 mod guard;
+mod kept;
 mod limits;
 mod pages;
 mod problem;
@@ -27,7 +28,7 @@ use anyhow::Result;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use rowlock::config::Dashboard;
 use rowlock::{Kind, Rowlock};
@@ -37,12 +38,13 @@ use tokio::sync::Semaphore;
 use self::auth::{Caller, Role, Tokens};
 use self::checkup::Checkup;
 use self::guard::Hosts;
+use self::kept::{Age, Kept};
 use self::limits::Rate;
 use self::pages::{Live, Notes, Seals};
 use self::problem::Problem;
 use self::route::{Found, Given, Route};
 use self::shape::Values;
-use crate::open::Setup;
+use crate::open::{Setup, Store};
 
 /// Where the API is.
 pub const ROOT: &str = "/api/v1";
@@ -92,6 +94,7 @@ pub struct Web {
     hosts: Hosts,
     rate: Rate,
     busy: Semaphore,
+    kept: Kept,
     checkup: Checkup,
     live: Live,
     notes: Notes,
@@ -111,14 +114,19 @@ pub fn site(setup: &Setup, rowlock: &Rowlock, door: Door) -> Result<Site> {
     let access = door.line();
     let clock = rowlock.clock().clone();
     let callers = door.tokens.count() + 1;
+    let connections = match &setup.store {
+        Store::Postgres(address) => Some(address.connections),
+        Store::Sqlite(_) => None,
+    };
     let web = Arc::new(Web {
         setup: setup.clone(),
         rowlock: rowlock.clone(),
         declared: setup.config.kinds()?,
         hosts: Hosts::new(&door.settings.hosts, door.bind),
-        rate: Rate::new(clock, door.settings.writes_per_second, callers),
+        rate: Rate::new(clock.clone(), door.settings.writes_per_second, callers),
         tokens: door.tokens,
-        busy: Semaphore::new(limits::AT_ONCE),
+        busy: Semaphore::new(limits::at_once(connections)),
+        kept: Kept::new(clock),
         checkup: Checkup::default(),
         live: Live::default(),
         notes: Notes::default(),
@@ -254,7 +262,7 @@ async fn checked(web: Arc<Web>, request: Request) -> Result<Response<Body>, Prob
         traceparent: traceparent.map(str::to_owned),
         ..given
     };
-    let value = call(&web, route, given).await?;
+    let value = call(&web, route, given, wanted(&head.headers)).await?;
     Ok(json(route.status, &value))
 }
 
@@ -276,9 +284,27 @@ fn given(
     })
 }
 
-async fn call(web: &Arc<Web>, route: &Route, given: Given) -> Result<Value, Problem> {
-    let _turn = web.busy.acquire().await.map_err(|_| Problem::too_slow())?;
-    (route.call)(Arc::clone(web), given).await
+/// `no-cache` asks for a look of one's own.
+fn wanted(headers: &HeaderMap) -> Age {
+    let says = |value: &HeaderValue| value.as_bytes().to_ascii_lowercase();
+    let mut all = headers.get_all(CACHE_CONTROL).iter().map(says);
+    match all.any(|value| value.windows(8).any(|part| part == b"no-cache")) {
+        true => Age::New,
+        false => Age::Good,
+    }
+}
+
+async fn call(web: &Arc<Web>, route: &Route, given: Given, age: Age) -> Result<Value, Problem> {
+    let _changing = route.is_write().then(|| web.kept.changing());
+    // Only whoever looks is worked on: the others wait without keeping anybody.
+    let work = async {
+        let _turn = web.busy.acquire().await.map_err(|_| Problem::too_slow())?;
+        (route.call)(Arc::clone(web), given).await
+    };
+    match route.kept {
+        true => web.kept.answer(route.path, age, work).await,
+        false => work.await,
+    }
 }
 
 /// A page asks the API; where its request came from was checked when it came in.
@@ -296,7 +322,9 @@ async fn ask(
     if route.is_write() {
         operator(caller)?;
     }
-    call(web, route, given(route, &found, query, body, caller)?).await
+    // A page is asked for when something has changed, and only then.
+    let given = given(route, &found, query, body, caller)?;
+    call(web, route, given, Age::New).await
 }
 
 /// Only an operator changes anything.

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::exit;
 
 /// What went wrong: a word for programs, a sentence and a remedy for people.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Problem {
     pub status: StatusCode,
     pub code: &'static str,

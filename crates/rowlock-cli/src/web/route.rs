@@ -55,6 +55,8 @@ pub struct Route {
     pub body: Option<&'static [Field]>,
     /// Whether the handler reads the body as it was written.
     pub raw: bool,
+    /// Whether an answer serves others too: it has no fields.
+    pub kept: bool,
     pub call: Handler,
 }
 
@@ -76,6 +78,7 @@ impl Route {
             query: &[],
             body: None,
             raw: false,
+            kept: false,
             call,
         }
     }
@@ -140,6 +143,11 @@ impl Route {
 
     pub const fn creates(mut self) -> Self {
         self.status = 201;
+        self
+    }
+
+    pub const fn kept(mut self) -> Self {
+        self.kept = true;
         self
     }
 

@@ -1,12 +1,14 @@
 //! The API and the dashboard over a server.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 
 use rowlock_testbed::{Postgres, until};
 
 use crate::place::Place;
 use crate::served::browser::Browser;
-use crate::served::{CONFIG, Home, Served, furnish};
+use crate::served::{CONFIG, Home, Served, furnish, ok};
 use crate::store::{CANARY, Store};
 
 impl Home for Store {
@@ -32,6 +34,9 @@ crate::served! { Store::new(CONFIG);
         a_port_that_strangers_could_reach_needs_a_token;
     hostile:
         hostile_input_is_the_senders_mistake;
+    kept:
+        whoever_changes_something_sees_it_in_the_next_answer,
+        whoever_wants_a_new_look_sees_what_others_have_changed;
     pages:
         every_link_of_every_page_leads_to_a_page,
         every_page_is_for_its_role_and_a_reader_changes_nothing,
@@ -99,6 +104,76 @@ fn whoever_pins_the_horizon_is_named_on_the_page() {
         text.contains(&pid) && text.contains("metabase"),
         "{pid}: {text}"
     );
+}
+
+#[test]
+fn jobs_run_in_dev_while_every_look_waits_for_the_server() {
+    let store = Store::new(CONFIG);
+    furnish(&store);
+    let mut dev = Served::of(&mut Store::command(
+        &store,
+        &["dev", "--listen", "127.0.0.1:0", "-v"],
+    ));
+    dev.process.line_with("settled job=");
+    let lock = store.session();
+    lock.execute("BEGIN; LOCK TABLE rowlock.budget IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let looks: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&dev.address).unwrap();
+            let request = format!(
+                "GET /api/v1/budgets HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+                dev.address
+            );
+            stream.write_all(request.as_bytes()).unwrap();
+            let hears = move || {
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).unwrap();
+                answer
+            };
+            std::thread::Builder::new().spawn(hears).unwrap()
+        })
+        .collect();
+    let look = store.session();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until("they wait in the server", || {
+        (look.value(waiting) != "0").then_some(())
+    });
+    let added = ok(&store, &["enqueue", "echo", "--json"]);
+    let added: serde_json::Value = serde_json::from_str(&added).unwrap();
+    dev.process
+        .line_with(&format!("settled job={}", added["id"]));
+    assert!(!looks.iter().any(std::thread::JoinHandle::is_finished));
+    lock.execute("ROLLBACK").unwrap();
+    for look in looks {
+        let answer = look.join().unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
+
+#[test]
+fn a_checkup_that_takes_longer_than_a_request_is_there_for_a_later_one() {
+    let store = Store::new(CONFIG);
+    furnish(&store);
+    let served = Served::open(&store);
+    let lock = store.session();
+    lock.execute("BEGIN; LOCK TABLE rowlock.tally IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    // The one who begins it waits for a while, the next one doesn't.
+    for _ in 0..2 {
+        let told = served.get("/doctor");
+        assert_eq!((told.status, told.code()), (503, "under_way".to_owned()));
+        assert!(told.head.contains("retry-after: "), "{told:?}");
+    }
+    assert_eq!(served.get("/kinds").status, 200);
+    lock.execute("ROLLBACK").unwrap();
+    let made = until("the checkup is over", || {
+        let told = served.get("/doctor");
+        (told.status == 200).then(|| told.ok())
+    });
+    // It went on by itself: nobody has begun another.
+    assert!(made["took_seconds"].as_f64() > Some(20.0), "{made}");
+    assert_eq!(served.get("/doctor").ok(), made);
 }
 
 /// Seconds between two looks for open pages.

@@ -7,7 +7,7 @@ use crate::replica::Replica;
 use crate::store::Store;
 
 /// As many transactions as make a slot or a standby be told.
-const MANY: &str =
+pub const MANY: &str =
     "DO $$ BEGIN FOR n IN 1..10010 LOOP PERFORM txid_current(); COMMIT; END LOOP; END $$";
 
 /// A store on a server of its own: slots, standbys and settings belong to all of it.
@@ -50,6 +50,30 @@ fn a_session_that_pins_the_horizon_is_named_with_what_it_costs() {
     assert!(what.contains(" dead rows ("), "{what}");
     mend(&store, &remedy);
     assert_eq!(of(&doctor(&store, &[]).1, "R030"), None);
+}
+
+#[test]
+fn sessions_that_a_role_may_not_see_are_counted() {
+    let (_server, store) = alone();
+    store.ok(&["migrate", "roles", "--run"]);
+    store.sql("CREATE ROLE ada LOGIN; GRANT rowlock_worker TO ada");
+    let url = store.url_of("ada");
+    let session = store.session();
+    session
+        .execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        .unwrap();
+    assert_eq!(doctor(&store, &["--url", &url]).0, Some(0));
+    store.sql(MANY);
+    let (level, what, remedy) = only(&store, "R030", &["--url", &url]);
+    assert_eq!(level, "warn");
+    let who = format!(
+        "this role may not see who they are or for how long: {}",
+        session.pid()
+    );
+    assert!(what.ends_with(&who), "{what} is not {who}");
+    mend(&store, &remedy.replace("ROLE", "ada"));
+    // It is seen now, and is young.
+    assert_eq!(doctor(&store, &["--url", &url]).0, Some(0));
 }
 
 #[test]

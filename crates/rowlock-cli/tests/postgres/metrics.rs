@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-use rowlock_testbed::{Process, until};
+use rowlock_testbed::{Postgres, Process, until};
 
+use crate::doctor_horizon::MANY;
 use crate::store::Store;
 
 const ECHO: &str = "[handlers.echo]\nbuiltin = \"echo\"\n";
@@ -81,4 +82,64 @@ fn a_scrape_tells_about_the_server() {
     assert_eq!((judged.code, said.as_str()), (Some(0), ""), "{page}");
     worker.signal("TERM");
     assert_eq!(worker.wait().0, Some(0));
+}
+
+#[test]
+fn a_logical_slot_is_in_the_age_of_the_horizon() {
+    let server = Postgres::start_own();
+    let store = Store::on(&server, ECHO);
+    store.ok(&["migrate", "up"]);
+    let mut served = store.start(&["dashboard", "--bind", "127.0.0.1:0"]);
+    let line = served.line_with("http       http://");
+    let (_, address) = line.split_once("http://").unwrap();
+    let (address, _) = address.split_once('/').unwrap();
+    let age = || value(&scrape(address), "rowlock_horizon_age_transactions");
+    store.sql("SELECT pg_create_logical_replication_slot('old_replica', 'pgoutput')");
+    store.sql(MANY);
+    assert!(age() >= 10_000.0);
+    store.sql("SELECT pg_drop_replication_slot('old_replica')");
+    assert!(age() < 10_000.0);
+}
+
+/// Counts that wait for a table, as the server knows them.
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                       AND wait_event_type = 'Lock' AND query LIKE 'SELECT job.queue, NULL AS state%'";
+
+#[test]
+fn scrapes_count_one_at_a_time_and_the_server_stops_when_nobody_waits() {
+    let store = Store::new(ECHO);
+    store.ok(&["migrate", "up"]);
+    let mut served = store.start(&["dashboard", "--bind", "127.0.0.1:0"]);
+    let line = served.line_with("http       http://");
+    let (_, address) = line.split_once("http://").unwrap();
+    let address = address.split_once('/').unwrap().0.to_owned();
+    let (lock, look) = (store.session(), store.session());
+    lock.execute("BEGIN; LOCK TABLE rowlock.tally IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let waiting = || -> usize { look.value(WAITING).parse().unwrap() };
+    let scrapes: Vec<_> = (0..5)
+        .map(|_| {
+            let address = address.clone();
+            let scrapes = move || scrape(&address);
+            std::thread::Builder::new().spawn(scrapes).unwrap()
+        })
+        .collect();
+    let mut most = 0;
+    until("every scrape is answered", || {
+        most = most.max(waiting());
+        scrapes
+            .iter()
+            .all(std::thread::JoinHandle::is_finished)
+            .then_some(())
+    });
+    assert_eq!(most, 1);
+    // The table is locked still: whoever waited for it has been told to stop.
+    until("nobody waits in the server", || {
+        (waiting() == 0).then_some(())
+    });
+    lock.execute("ROLLBACK").unwrap();
+    value(&scrape(&address), "rowlock_wal_bytes_total");
+    for each in scrapes {
+        each.join().unwrap();
+    }
 }

@@ -127,6 +127,7 @@ pub fn each_safeguard_that_is_taken_out_is_missed(home: &dyn Home) {
             assert_eq!(answer.status == status, !out, "{safeguard} {answer:?}");
         }
     }
+    assert!(!super::kept::is_counted_at_once(&open("web.kept")));
     let (_folder, mut command) = super::verbs::slow(home);
     without("web.rate", &mut command);
     let answers = super::verbs::hurry(&Served::of(&mut command));

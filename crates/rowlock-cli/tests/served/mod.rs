@@ -5,6 +5,7 @@ pub mod browser;
 pub mod doors;
 pub mod everybody;
 pub mod hostile;
+pub mod kept;
 pub mod matrix;
 pub mod pages;
 pub mod seen;

@@ -14,6 +14,8 @@ use crate::job::{JobId, Name, Record};
 
 /// How many rows one page looks at, at most.
 pub const LOOK: usize = 1_000;
+/// A page ends after so many bytes of payloads, and has one job at least: a whole page is kept in memory.
+pub const BYTES: usize = 4 * 1024 * 1024;
 /// As far as live jobs of a queue are counted.
 pub const MOST: u64 = 10_000;
 
@@ -28,14 +30,17 @@ pub struct Page {
 }
 
 impl Page {
-    /// What came of a look: the jobs that match, one more than wanted if there are; the last number that
-    /// was looked at, and whether the look ended before the store did.
-    pub(crate) fn of(mut jobs: Vec<Record>, wanted: usize, last: Option<JobId>, cut: bool) -> Self {
-        let next = match jobs.len() > wanted {
-            true => {
-                jobs.truncate(wanted);
-                jobs.last().map(|job| job.id)
-            }
+    /// What came of a look: the jobs that match, as far as they have room; how many do, one more than wanted if
+    /// there are; the last number that was looked at, and whether the look ended before the store did.
+    pub(crate) fn of(
+        mut jobs: Vec<Record>,
+        (wanted, matches): (usize, usize),
+        last: Option<JobId>,
+        cut: bool,
+    ) -> Self {
+        jobs.truncate(wanted);
+        let next = match matches > jobs.len() {
+            true => jobs.last().map(|job| job.id),
             false => last.filter(|_| cut),
         };
         Self { jobs, next }
@@ -77,13 +82,14 @@ pub type Glance = BTreeMap<Name, Capped>;
 #[async_trait]
 pub trait Browse: Send + Sync + 'static {
     /// Jobs by filter, by rising number after `filter.after`, or with `newest` by falling number before
-    /// it. No more than [`LOOK`] rows are looked at.
+    /// it. No more than [`LOOK`] rows are looked at, and a page ends after [`BYTES`] of payloads.
     async fn browse(&self, filter: Filter, newest: bool) -> Result<Page>;
 
     /// Live jobs by queue, counted up to [`MOST`], and ended ones exactly.
     async fn glance(&self) -> Result<Glance>;
 
-    /// Jobs in somebody's hands, the one that began first on top, among those at the head of each lane.
+    /// Jobs in somebody's hands, the one that began first on top, among those at the head of each lane, up to
+    /// [`BYTES`] of payloads.
     async fn in_hand(&self, limit: usize) -> Result<Vec<Record>>;
 
     /// Workers that have joined and not left, with what they hold of that.

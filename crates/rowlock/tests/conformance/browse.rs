@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rowlock::engine::Filter;
-use rowlock::engine::browse::{LOOK, MOST, Page};
+use rowlock::engine::browse::{BYTES, LOOK, MOST, Page};
 use rowlock::switch::{Mode, Setting, Target};
-use rowlock::{JobId, Outcome};
+use rowlock::{JobId, Outcome, Payload};
 
 use super::world::{Site, World, failed, job, name};
 
@@ -217,4 +217,119 @@ pub async fn counts_stop_at_ten_thousand(world: World) {
     assert_eq!((large.counts.pending, large.capped), (MOST, true));
     let small = &glance[&name("small")];
     assert_eq!((small.counts.pending, small.capped), (1, false));
+}
+
+pub async fn a_count_that_was_cut_is_exact_again_once_claims_come_so_far(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let (most, more) = (usize::try_from(MOST).unwrap(), 50);
+    site.engine()
+        .stage(vec![job("mail"); most + more])
+        .await
+        .unwrap();
+    let queue = name("default");
+    for _ in 0..2 {
+        assert!(site.rowlock.browse().glance().await.unwrap()[&queue].capped);
+    }
+    let claimed = site.claim(&worker, &["mail"], 3 * more).await;
+    assert_eq!(claimed.len(), 3 * more);
+    // The first ones go on: whoever looks for one of them finds it.
+    for job in &claimed[more + 5..] {
+        site.finish(job, Outcome::Done).await;
+    }
+    let seen = site.rowlock.browse().glance().await.unwrap().remove(&queue);
+    let seen = seen.unwrap();
+    let counts = (seen.counts.pending, seen.counts.processing, seen.capped);
+    assert_eq!(counts, (MOST - 100, 55, false));
+}
+
+pub async fn a_count_that_was_cut_follows_what_this_process_takes_away(world: World) {
+    let site = world.open();
+    let most = usize::try_from(MOST).unwrap();
+    let staged = site.engine().stage(vec![job("mail"); most + 50]).await;
+    let ids: Vec<JobId> = staged.unwrap().iter().filter_map(|each| each.id).collect();
+    let queue = name("default");
+    let mut left = MOST + 50;
+    // The first ones stay, and one that was seen to have many behind it may be among them.
+    for (from, calls_off) in [(150, true), (9_000, false)] {
+        let glance = site.rowlock.browse().glance().await.unwrap();
+        assert_eq!(glance[&queue].capped, left > MOST);
+        let some = ids[from..from + 100].to_vec();
+        left -= 100;
+        match calls_off {
+            true => drop(site.engine().cancel(some).await.unwrap()),
+            false => drop(site.engine().delete(some).await.unwrap()),
+        }
+        let glance = site.rowlock.browse().glance().await.unwrap();
+        let seen = &glance[&queue];
+        assert_eq!((seen.counts.pending, seen.capped), (left, false));
+    }
+}
+
+pub async fn a_page_of_large_jobs_ends_early_and_says_where_to_go_on(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let letter = format!("\"{}\"", "x".repeat(1_000_000));
+    let large = job("mail").payload(Payload::parse(&letter).unwrap());
+    let staged = site.engine().stage(vec![large; 12]).await.unwrap();
+    let all: Vec<JobId> = staged.iter().filter_map(|each| each.id).collect();
+    let most = BYTES / letter.len() + 1;
+    for newest in [false, true] {
+        let mut filter = Filter {
+            limit: 50,
+            ..Filter::default()
+        };
+        let mut seen = Vec::new();
+        loop {
+            let page = page(&site, filter.clone(), newest).await;
+            assert!(!page.jobs.is_empty() && page.jobs.len() <= most);
+            seen.extend(ids(&page));
+            match page.next {
+                Some(next) => filter.after = Some(next),
+                None => break,
+            }
+        }
+        seen.sort();
+        assert_eq!(seen, all);
+    }
+    assert_eq!(site.claim(&worker, &["mail"], 12).await.len(), 12);
+    let in_hand = site.rowlock.browse().in_hand(50).await.unwrap();
+    assert_eq!(in_hand.len(), most);
+}
+
+pub async fn what_is_later_held_or_running_is_exact_or_said_to_be_cut(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let (each, most) = (6_000, usize::try_from(MOST).unwrap());
+    let hold = Some(Setting::new(Mode::Hold));
+    let schedule = site.rowlock.schedule();
+    schedule
+        .switch(Target::Kind, &name("held"), hold)
+        .await
+        .unwrap();
+    let stage = async |job: rowlock::NewJob, jobs: usize| {
+        drop(site.engine().stage(vec![job; jobs]).await.unwrap());
+    };
+    // One queue's jobs must not hide another's, and none is over the limit alone.
+    for queue in ["first", "second"] {
+        let later = job("mail").queue(name(queue));
+        stage(later.delay(Duration::from_secs(3_600)), each).await;
+    }
+    stage(job("held").queue(name("held")), most + 1).await;
+    let glance = site.rowlock.browse().glance().await.unwrap();
+    for queue in ["first", "second"] {
+        let seen = glance.get(&name(queue));
+        let exact = seen.is_some_and(|seen| seen.counts.scheduled == each as u64);
+        let cut = glance.values().all(|seen| seen.capped);
+        assert!(exact || cut, "{queue}: {glance:?}");
+    }
+    let held = &glance[&name("held")];
+    assert_eq!((held.counts.held, held.capped), (MOST, true));
+    stage(job("run"), most + 1).await;
+    for _ in 0..=most / 1_000 {
+        site.claim(&worker, &["run"], 1_000).await;
+    }
+    let glance = site.rowlock.browse().glance().await.unwrap();
+    let run = &glance[&name("default")];
+    assert_eq!((run.counts.processing, run.capped), (MOST, true));
 }

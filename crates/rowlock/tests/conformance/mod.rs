@@ -144,7 +144,11 @@ cases! {
         a_look_ends_after_so_many_rows_and_says_where_to_go_on,
         a_page_has_what_the_filter_names,
         a_glance_counts_the_same_as_a_whole_count,
-        counts_stop_at_ten_thousand;
+        counts_stop_at_ten_thousand,
+        a_count_that_was_cut_is_exact_again_once_claims_come_so_far,
+        a_count_that_was_cut_follows_what_this_process_takes_away,
+        what_is_later_held_or_running_is_exact_or_said_to_be_cut,
+        a_page_of_large_jobs_ends_early_and_says_where_to_go_on;
     cron:
         a_tick_makes_one_job_whoever_fires_it,
         a_leader_that_was_replaced_fires_nothing,

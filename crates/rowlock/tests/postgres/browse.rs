@@ -1,6 +1,6 @@
 //! Looks that stay cheap: what they read doesn't grow with what there is.
 
-use rowlock::engine::browse::{LOOK, MOST};
+use rowlock::engine::browse::{BYTES, LOOK, MOST};
 
 use super::small::Small;
 use crate::conformance::world::job;
@@ -16,6 +16,7 @@ fn looks() -> Vec<(&'static str, Vec<String>, u64)> {
     let page = |state: String, kind: String, start: &str| {
         let mut all = vec![state, none(), kind, none(), none(), none(), none()];
         all.extend([start.to_owned(), "51".to_owned(), LOOK.to_string()]);
+        all.push(BYTES.to_string());
         all
     };
     let (up, down) = ("-1", "9223372036854775807");
@@ -35,10 +36,13 @@ fn looks() -> Vec<(&'static str, Vec<String>, u64)> {
         all.push((sql, page(none(), text("nobody"), start), once));
     }
     let glance = include_str!("../../src/engine/postgres/sql/glance.sql");
-    let most = vec!["now()".to_owned(), (MOST + 1).to_string()];
-    all.push((glance, most, MOST + 50));
+    let known = |jobs: &str| vec![(MOST + 1).to_string(), "1000".to_owned(), jobs.to_owned()];
+    // Counted once, and then it is enough that a job of the middle still waits.
+    all.push((glance, known("'{}'::bigint[]"), MOST + 1_050));
+    all.push((glance, known("'{15000}'::bigint[]"), 1_050));
     let in_hand = include_str!("../../src/engine/postgres/sql/in_hand.sql");
-    all.push((in_hand, vec!["250".to_owned(), "50".to_owned()], 300));
+    let some = vec!["250".to_owned(), "50".to_owned(), BYTES.to_string()];
+    all.push((in_hand, some, 300));
     let hands = include_str!("../../src/engine/postgres/sql/hands.sql");
     all.push((hands, vec!["250".to_owned()], 300));
     let routes = include_str!("../../src/engine/postgres/sql/routes.sql");

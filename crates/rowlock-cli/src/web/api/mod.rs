@@ -112,13 +112,15 @@ pub const ROUTES: &[Route] = &[
         "How many jobs stand where; live ones are counted up to 10,000 a queue",
         "Stats",
         call!(queues::stats),
-    ),
+    )
+    .kept(),
     Route::get(
         "/queues",
         "Every queue that has jobs or a switch",
         "QueueList",
         call!(queues::list),
-    ),
+    )
+    .kept(),
     Route::post(
         "/queues/{queue}/pause",
         "Stop taking jobs from a queue; what runs goes on",
@@ -145,7 +147,8 @@ pub const ROUTES: &[Route] = &[
         "Workers that have joined and not left",
         "WorkerList",
         call!(queues::workers),
-    ),
+    )
+    .kept(),
     Route::get(
         "/switches",
         "The switches that are on",
@@ -172,7 +175,8 @@ pub const ROUTES: &[Route] = &[
         "Every pair with how it is doing",
         "PairList",
         call!(pairs::list),
-    ),
+    )
+    .kept(),
     Route::get("/pairs/{pair}", "One pair", "Pair", call!(pairs::show)).at(PAIR),
     Route::get(
         "/pairs/{pair}/keys",
@@ -225,7 +229,8 @@ pub const ROUTES: &[Route] = &[
         "The routes by which jobs go on to Redis or Sidekiq",
         "RouteList",
         call!(routes::list),
-    ),
+    )
+    .kept(),
     Route::get(
         "/budgets",
         "How many transactions of a workload class may run at once (PostgreSQL)",

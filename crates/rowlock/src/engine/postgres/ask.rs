@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::Postgres;
+use super::bounded::Unheard;
 use super::connect::{Connection, Pool, take};
 use super::error::{is_denied, is_of_another_isolation, is_stale, is_worn_out, map};
 use super::statements::{Sql, call};
@@ -127,11 +128,25 @@ impl Postgres {
         }
     }
 
-    /// Asks an operator's question, or writes what an operator wants.
+    /// Asks an operator's question, or writes what an operator wants. It may go through everything there is: the
+    /// server stops when nobody waits for the answer any more.
     pub(super) async fn query(&self, statement: Sql, values: &[Value<'_>]) -> Result<Vec<Row>> {
         let text = statement.text(&self.address.schema);
-        self.rows(&self.pool, &text, values, statement.name, LONG_PATIENCE)
-            .await
+        let mut unheard = Unheard {
+            io: &self.io,
+            client: Some(take(&self.pool, PATIENCE).await?),
+        };
+        let asked = match &unheard.client {
+            Some(client) => {
+                let asked = client.ask(&text, values);
+                Clock::system().timeout(LONG_PATIENCE, asked).await
+            }
+            None => None,
+        };
+        match unheard.client.take() {
+            Some(client) => answered(client, asked, statement.name),
+            None => Err(silence(statement.name)),
+        }
     }
 
     /// Runs a statement; how many rows it changed.

@@ -82,9 +82,9 @@ pub(super) async fn ask_within(
 }
 
 /// A statement whose answer nobody waits for any more: it is ended, and its connection with it.
-struct Unheard<'a> {
-    io: &'a Io,
-    client: Option<Connection>,
+pub(super) struct Unheard<'a> {
+    pub(super) io: &'a Io,
+    pub(super) client: Option<Connection>,
 }
 
 impl Drop for Unheard<'_> {

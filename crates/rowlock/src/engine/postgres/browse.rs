@@ -9,13 +9,15 @@ use super::operate::most;
 use super::row::{self, count, get, name, span, time};
 use super::statements::sql;
 use crate::claim::WorkerId;
-use crate::engine::browse::{Browse, Glance, LOOK, MOST, Page};
+use crate::engine::browse::{BYTES, Browse, Glance, LOOK, MOST, Page};
 use crate::engine::{Filter, WorkerRow};
 use crate::error::Result;
 use crate::job::{JobId, JobState, Name, Record};
 
 /// How many rows of a lane are looked at for those that run: claims take from its head.
 const HEAD: i64 = 250;
+/// The same where a queue is too long to be counted.
+const LONG_HEAD: i64 = 1_000;
 
 #[async_trait]
 impl Browse for Postgres {
@@ -26,7 +28,8 @@ impl Browse for Postgres {
         let start = if newest { i64::MAX } else { i64::MIN };
         let after = filter.after.map_or(start, |id| id.0);
         let (limit, look) = (most(filter.limit.saturating_add(1)), most(LOOK));
-        let values: [(&(dyn ToSql + Sync), Type); 10] = [
+        let bytes = most(BYTES);
+        let values: [(&(dyn ToSql + Sync), Type); 11] = [
             (&state, Type::TEXT),
             (&queue, Type::TEXT),
             (&kind, Type::TEXT),
@@ -37,6 +40,7 @@ impl Browse for Postgres {
             (&after, Type::INT8),
             (&limit, Type::INT8),
             (&look, Type::INT8),
+            (&bytes, Type::INT8),
         ];
         let rows = match newest {
             true => self.look(sql!("browse_newest"), &values).await?,
@@ -46,11 +50,18 @@ impl Browse for Postgres {
     }
 
     async fn glance(&self) -> Result<Glance> {
-        let (now, look) = (self.server_time().await?, most(MOST as usize + 1));
-        let values: [(&(dyn ToSql + Sync), Type); 2] =
-            [(&now, Type::TIMESTAMPTZ), (&look, Type::INT8)];
-        let mut glance = Glance::new();
+        let (begun, look) = (
+            self.deep.begin(self.clock.elapsed()),
+            most(MOST as usize + 1),
+        );
+        let values: [(&(dyn ToSql + Sync), Type); 3] = [
+            (&look, Type::INT8),
+            (&LONG_HEAD, Type::INT8),
+            (&begun.jobs, Type::INT8_ARRAY),
+        ];
+        let (mut glance, mut deep) = (Glance::new(), Vec::new());
         for row in &self.look(sql!("glance"), &values).await? {
+            deep.extend(get::<Vec<i64>>(row, 9)?);
             let entry = glance.entry(name(row, 0)?).or_default();
             let counts = &mut entry.counts;
             let (state, n): (Option<String>, _) = (get(row, 1)?, count(row, 2)?);
@@ -69,6 +80,7 @@ impl Browse for Postgres {
                 Some(_) => counts.cancelled = n,
             }
         }
+        self.deep.found(&begun, deep);
         // A lane outlives its jobs for a while.
         glance.retain(|_, entry| entry.counts != Default::default());
         Ok(glance
@@ -78,8 +90,12 @@ impl Browse for Postgres {
     }
 
     async fn in_hand(&self, limit: usize) -> Result<Vec<Record>> {
-        let limit = most(limit);
-        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&HEAD, Type::INT8), (&limit, Type::INT8)];
+        let (limit, bytes) = (most(limit), most(BYTES));
+        let values: [(&(dyn ToSql + Sync), Type); 3] = [
+            (&HEAD, Type::INT8),
+            (&limit, Type::INT8),
+            (&bytes, Type::INT8),
+        ];
         let rows = self.look(sql!("in_hand"), &values).await?;
         rows.iter().map(row::record).collect()
     }
@@ -100,7 +116,7 @@ impl Browse for Postgres {
 }
 
 fn page(rows: &[Row], wanted: usize) -> Result<Page> {
-    let (mut last, mut seen) = (None, 0);
+    let (mut last, mut seen, mut matches) = (None, 0, 0);
     let mut jobs = Vec::with_capacity(rows.len());
     for row in rows {
         last = get::<Option<i64>>(row, 17)?.map(JobId);
@@ -108,7 +124,8 @@ fn page(rows: &[Row], wanted: usize) -> Result<Page> {
         // Without a job that matches there is one row, which tells how far the look went.
         if get::<Option<i64>>(row, 0)?.is_some() {
             jobs.push(row::record(row)?);
+            matches = usize::try_from(count(row, 19)?).unwrap_or(usize::MAX);
         }
     }
-    Ok(Page::of(jobs, wanted, last, seen >= LOOK as u64))
+    Ok(Page::of(jobs, (wanted, matches), last, seen >= LOOK as u64))
 }

@@ -108,7 +108,9 @@ impl Engine for Postgres {
     }
 
     async fn cancel(&self, ids: Vec<JobId>) -> Result<Vec<Result<Cancel>>> {
-        self.cancel_each(&ids).await
+        let answers = self.cancel_each(&ids).await;
+        self.deep.forget();
+        answers
     }
 
     async fn redrive(&self, ids: Vec<JobId>) -> Result<Vec<Result<()>>> {
@@ -118,7 +120,9 @@ impl Engine for Postgres {
     }
 
     async fn delete(&self, ids: Vec<JobId>) -> Result<Vec<Result<()>>> {
-        self.delete_each(&ids).await
+        let answers = self.delete_each(&ids).await;
+        self.deep.forget();
+        answers
     }
 
     async fn prune(&self, limit: usize) -> Result<usize> {

@@ -12,6 +12,7 @@ mod browse;
 mod claim;
 mod connect;
 mod crons;
+mod deep;
 mod engine;
 pub(crate) mod error;
 mod examine;
@@ -72,6 +73,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 
 use self::connect::Pool;
+use self::deep::Deep;
 use self::holdings::Holdings;
 use self::listen::Listener;
 use self::outlook::Outlook;
@@ -107,6 +109,7 @@ pub struct Postgres {
     outlooks: Mutex<HashMap<Option<Name>, Arc<Outlook>>>,
     /// What routes hold in the ring, while a list of it is being read.
     young: Mutex<HashMap<WorkerId, Young>>,
+    deep: Deep,
     ring: Mutex<Ring>,
     /// Rows that went through since the ring was looked at.
     flow: AtomicU64,
@@ -174,6 +177,7 @@ impl Postgres {
             holdings: Holdings::default(),
             outlooks: Mutex::default(),
             young: Mutex::default(),
+            deep: Deep::default(),
             ring: Mutex::default(),
             flow: AtomicU64::new(0),
             turn: AtomicU64::new(0),

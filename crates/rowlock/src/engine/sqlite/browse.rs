@@ -10,7 +10,7 @@ use super::error::map;
 use super::health::all;
 use super::statements::sql;
 use super::{Sqlite, lane, operate, row};
-use crate::engine::browse::{Browse, Capped, Glance, LOOK, MOST, Page};
+use crate::engine::browse::{BYTES, Browse, Capped, Glance, LOOK, MOST, Page};
 use crate::engine::{Filter, WorkerRow};
 use crate::error::Result;
 use crate::job::{JobId, JobState, Name, Record};
@@ -27,7 +27,7 @@ impl Browse for Sqlite {
     }
 
     async fn in_hand(&self, limit: usize) -> Result<Vec<Record>> {
-        self.read(move |on| operate::running(on, limit)).await
+        self.read(move |on| in_hand(on, limit)).await
     }
 
     async fn hands(&self) -> Result<Vec<WorkerRow>> {
@@ -54,6 +54,7 @@ fn browse(connection: &Connection, filter: &Filter, newest: bool) -> Result<Page
     ];
     let mut rows = read.query(values).map_err(|why| map(why, "browse"))?;
     let (mut jobs, mut last, mut seen) = (Vec::new(), None, 0);
+    let (mut bytes, mut matches) = (0, 0);
     while let Some(found) = rows.next().map_err(|why| map(why, "browse"))? {
         seen += 1;
         let read = || -> rusqlite::Result<Option<Record>> {
@@ -62,13 +63,32 @@ fn browse(connection: &Connection, filter: &Filter, newest: bool) -> Result<Page
                 false => Ok(None),
             }
         };
-        jobs.extend(read().map_err(|why| map(why, "browse"))?);
+        if let Some(job) = read().map_err(|why| map(why, "browse"))? {
+            matches += 1;
+            if bytes >= BYTES || matches > filter.limit {
+                break;
+            }
+            bytes += job.payload.as_str().len();
+            jobs.push(job);
+        }
         last = Some(JobId(found.get(0).map_err(|why| map(why, "browse"))?));
-        if jobs.len() > filter.limit {
+    }
+    Ok(Page::of(jobs, (filter.limit, matches), last, seen >= LOOK))
+}
+
+fn in_hand(connection: &Connection, limit: usize) -> Result<Vec<Record>> {
+    let mut read = sql!("running").on(connection)?;
+    let rows = read.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], row::record);
+    let (mut jobs, mut bytes) = (Vec::new(), 0);
+    for job in rows.map_err(|why| map(why, "running"))? {
+        let job = job.map_err(|why| map(why, "running"))?;
+        if bytes >= BYTES {
             break;
         }
+        bytes += job.payload.as_str().len();
+        jobs.push(job);
     }
-    Ok(Page::of(jobs, filter.limit, last, seen >= LOOK))
+    Ok(jobs)
 }
 
 fn glance(connection: &Connection, now: Timestamp) -> Result<Glance> {
