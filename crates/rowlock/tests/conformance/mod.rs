@@ -144,6 +144,7 @@ cases! {
         a_look_ends_after_so_many_rows_and_says_where_to_go_on,
         a_page_has_what_the_filter_names,
         a_glance_counts_the_same_as_a_whole_count,
+        the_newest_runs_are_told_with_how_long_they_took,
         counts_stop_at_ten_thousand;
     cron:
         a_tick_makes_one_job_whoever_fires_it,
