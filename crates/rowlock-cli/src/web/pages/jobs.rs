@@ -169,8 +169,17 @@ fn last_error(job: &Value) -> Markup {
         return html! { span.none { "–" } };
     };
     let message = text(last, "message");
-    let short: String = message.chars().take(120).collect();
-    html! { (short) }
+    html! { span title=(message) { (gist(message)) } }
+}
+
+/// What went wrong, of a message that may begin with what it happened to: `send_email exited with 75:`.
+fn gist(message: &str) -> String {
+    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
+    let told = match first.trim_end().ends_with(':') && !rest.trim().is_empty() {
+        true => rest.trim().lines().next().unwrap_or_default(),
+        false => first,
+    };
+    told.chars().take(120).collect()
 }
 
 /// What is done with a selection, or with all that the filter finds. A page asks before it is done.
@@ -198,5 +207,23 @@ fn pager(filter: &Filter, cursor: Option<&str>, next: Option<&str>, shown: usize
             @if cursor.is_some() { a.button href=(filter.link()) { "Newest" } }
             @if let Some(older) = older { a.button href=(older) rel="next" { "Older" } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_by_what_went_wrong() {
+        assert_eq!(gist("no such user\nat line 3"), "no such user");
+        assert_eq!(
+            gist("./charge exited with 75:\n  timed out\n  x"),
+            "timed out"
+        );
+        assert_eq!(
+            gist("./charge exited with 75:\n"),
+            "./charge exited with 75:"
+        );
     }
 }
