@@ -4,23 +4,26 @@ use anyhow::{Context, Result, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub(super) struct Client {
+pub(crate) struct Client {
     address: String,
+    /// What every path begins with.
+    root: &'static str,
     stream: Option<TcpStream>,
     read: Vec<u8>,
 }
 
 impl Client {
-    pub(super) fn new(address: &str) -> Self {
+    pub(crate) fn new(address: &str, root: &'static str) -> Self {
         Self {
             address: address.to_owned(),
+            root,
             stream: None,
             read: Vec::new(),
         }
     }
 
     /// The status and the body.
-    pub(super) async fn get(&mut self, path: &str) -> Result<(u16, Vec<u8>)> {
+    pub(crate) async fn get(&mut self, path: &str) -> Result<(u16, Vec<u8>)> {
         let answer = self.ask(path).await;
         if answer.is_err() {
             self.stream = None;
@@ -35,8 +38,8 @@ impl Client {
         };
         stream.set_nodelay(true)?;
         let request = format!(
-            "GET /api/v1{path} HTTP/1.1\r\nHost: {}\r\n\r\n",
-            self.address
+            "GET {}{path} HTTP/1.1\r\nHost: {}\r\n\r\n",
+            self.root, self.address
         );
         stream.write_all(request.as_bytes()).await?;
         self.read.clear();
