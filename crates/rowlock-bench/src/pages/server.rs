@@ -23,16 +23,25 @@ pub(super) async fn measure(
         server.checkpoint().await?;
     }
     let before = scans(large, size).await?;
-    let looks = PAGES.map(|(step, _, path)| (step, path));
-    let mut all = {
+    let (health, others): (Vec<_>, Vec<_>) = PAGES
+        .map(|(step, _, path)| (step, path))
+        .into_iter()
+        .partition(|(step, _)| *step == "health");
+    let turns = size.turns(size.server);
+    let compared = async |looks: &[_]| {
         let served = [Served::start(large)?, Served::start(small)?];
         let mut clients = served.each_ref().map(|at| Client::new(&at.address, ""));
-        compare(&looks, &mut clients, size.turns(size.server), say).await?
+        compare(looks, &mut clients, turns, say).await
     };
-    all.push(open::measure(size, large, say).await?);
+    let mut all = compared(&others).await?;
+    let mut open = open::watch(size, large, &open::PLACES[..7], say).await?;
     let scans = as_f64(scans(large, size).await?.saturating_sub(before));
+    // Only then: a checkup reads what waits, seldom.
+    all.extend(compared(&health).await?);
+    open.extend(open::watch(size, large, &open::PLACES[7..], say).await?);
+    all.push(open::judged(&open));
     all.push(
-        Measurement::new("large_tables_read", "scans", size.server.0 + size.server.1)
+        Measurement::new("large_tables_read", "scans", turns.rows)
             .ours(&[scans])
             .goal("ours", Bound::AtMost(0.0)),
     );

@@ -227,6 +227,8 @@ fn every_page_is_drawn_in_every_form() {
     let failed = jobs.iter().find(told).or(jobs.first()).unwrap()["id"].to_string();
     let mut browser = Browser::open();
     std::fs::create_dir_all(&folder).unwrap();
+    let hidden = json!({ "hidden": true });
+    browser.call("Emulation.setScrollbarsHidden", hidden);
     for (sight, width, high, most) in SIGHTS {
         for scheme in ["light", "dark"] {
             browser.sight_of((width, high), scheme);

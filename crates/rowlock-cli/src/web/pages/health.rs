@@ -89,8 +89,8 @@ fn budgets(cx: &Cx, found: &Value) -> Markup {
             h2 { "Budgets" }
             @if classes.is_empty() {
                 (empty("How many transactions of a workload class may run at once:", &cx.command("budget set analytics --max 1")))
-            } @else { ul { @for class in classes {
-                li { (text(class, "class")) ": at most " (exact(number(class, "max"))) " at once" }
+            } @else { ul.plain { @for class in classes {
+                li { strong { (text(class, "class")) } ", at most " (exact(number(class, "max"))) " at once" }
             } } }
         }
     }

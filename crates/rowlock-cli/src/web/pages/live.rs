@@ -181,11 +181,16 @@ impl Live {
         let clock = web.rowlock.clock();
         let mut seen = self.seen.lock().await;
         let slow = all || seen.looks.is_multiple_of(SLOW) || seen.problem.is_some();
+        // A line has a point for several looks: every other one is enough.
+        let often = !seen.looks.is_multiple_of(2);
         seen.looks += 1;
         let schedule = web.rowlock.schedule();
         let read = async {
             let queues = web.rowlock.browse().glance().await?;
-            let runs = web.rowlock.browse().runs(READ).await?;
+            let runs = match often {
+                true => None,
+                false => Some(web.rowlock.browse().runs(READ).await?),
+            };
             let rest = match slow {
                 true => Some((
                     web.rowlock.browse().hands().await?,
@@ -203,7 +208,7 @@ impl Live {
         let problem = match clock.timeout(PATIENCE, read).await {
             Some(Ok((queues, runs, rest, routes))) => {
                 seen.routes = routes;
-                let mut changed = seen.take(clock.elapsed(), queues, &runs);
+                let mut changed = seen.take(clock.elapsed(), queues, runs.as_deref());
                 if let Some((workers, switches, pairs)) = rest {
                     changed |= seen.switches != switches || seen.workers.len() != workers.len();
                     (seen.workers, seen.switches, seen.pairs) = (workers, switches, pairs);
@@ -265,7 +270,7 @@ pub fn late(counts: &Counts) -> Option<f64> {
 
 impl Seen {
     /// Takes the counts of a look; whether they are new.
-    fn take(&mut self, at: Elapsed, queues: Glance, runs: &[Run]) -> bool {
+    fn take(&mut self, at: Elapsed, queues: Glance, runs: Option<&[Run]>) -> bool {
         let total = Counts::sum(queues.values().map(|queue| &queue.counts));
         let last = self
             .samples
@@ -287,7 +292,7 @@ impl Seen {
                 failed: rate(total.failed, self.before.1),
                 waiting: total.pending,
                 oldest: self.oldest(&queues),
-                run: self.runs.take(runs),
+                run: runs.and_then(|runs| self.runs.take(runs)),
             });
             self.before = (total.completed, total.failed);
         }
@@ -360,23 +365,23 @@ mod tests {
     fn rates_are_differences_and_a_page_hears_when_they_end() {
         let mut seen = Seen::default();
         let at = Duration::from_secs;
-        assert!(seen.take(at(10), glance(100, 3), &[]));
+        assert!(seen.take(at(10), glance(100, 3), None));
         assert_eq!(seen.samples[0].completed, 0.0);
-        assert!(seen.take(at(12), glance(124, 4), &[]));
+        assert!(seen.take(at(12), glance(124, 4), None));
         let last = seen.samples[1];
         assert_eq!((last.completed, last.failed), (12.0, 0.5));
         assert_eq!(seen.ended(at(60)), (24.0, 1.0));
         assert!(
-            seen.take(at(14), glance(124, 4), &[]),
+            seen.take(at(14), glance(124, 4), None),
             "the rate has fallen"
         );
-        assert!(!seen.take(at(16), glance(124, 4), &[]));
+        assert!(!seen.take(at(16), glance(124, 4), None));
         assert!(
-            seen.take(at(18), glance(100, 4), &[]),
+            seen.take(at(18), glance(100, 4), None),
             "pruned is new, and no rate"
         );
         assert_eq!(seen.samples[4].completed, 0.0);
-        seen.take(at(617), glance(100, 4), &[]);
+        seen.take(at(617), glance(100, 4), None);
         assert_eq!(seen.samples.len(), 2);
     }
 }

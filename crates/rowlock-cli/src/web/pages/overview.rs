@@ -129,10 +129,7 @@ fn charts(seen: &Seen) -> [Chart<'static>; 5] {
             now: ran.last().map_or("–".to_owned(), |(_, last)| span(*last)),
             class: "busy",
             points: ran,
-            above: Some((
-                "95 % within",
-                line(seen, |sample| sample.run.map(|run| run.p95)),
-            )),
+            above: Some(("95 %:", line(seen, |sample| sample.run.map(|run| run.p95)))),
             write: span,
             about: "How long half of the jobs that ended lately ran at most; above it nineteen of twenty. Read from \
                     the newest jobs that have ended",
