@@ -172,14 +172,15 @@ fn last_error(job: &Value) -> Markup {
     html! { span title=(message) { (gist(message)) } }
 }
 
-/// What went wrong, of a message that may begin with what it happened to: `send_email exited with 75:`.
+/// What went wrong, of a message that begins with whom it happened to: `sh exited with 75: timed out`.
 fn gist(message: &str) -> String {
-    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
-    let told = match first.trim_end().ends_with(':') && !rest.trim().is_empty() {
-        true => rest.trim().lines().next().unwrap_or_default(),
-        false => first,
-    };
-    told.chars().take(120).collect()
+    let after = message.split_once(" exited with ");
+    let told = after.and_then(|(_, rest)| rest.split_once(':'));
+    let told = told
+        .map(|(_, told)| told.trim())
+        .filter(|told| !told.is_empty());
+    let first = told.unwrap_or(message).lines().next().unwrap_or_default();
+    first.chars().take(120).collect()
 }
 
 /// What is done with a selection, or with all that the filter finds. A page asks before it is done.
@@ -217,13 +218,7 @@ mod tests {
     #[test]
     fn an_error_is_told_by_what_went_wrong() {
         assert_eq!(gist("no such user\nat line 3"), "no such user");
-        assert_eq!(
-            gist("./charge exited with 75:\n  timed out\n  x"),
-            "timed out"
-        );
-        assert_eq!(
-            gist("./charge exited with 75:\n"),
-            "./charge exited with 75:"
-        );
+        assert_eq!(gist("sh exited with 75: timed out\n  x"), "timed out");
+        assert_eq!(gist("sh exited with 75:\n"), "sh exited with 75:");
     }
 }
