@@ -4,7 +4,7 @@
 //! It looks often while a page is open and seldom otherwise, so that there is something to see for
 //! whoever comes because something is wrong.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,6 +77,15 @@ pub struct Seen {
     /// Completed and failed at the last sample.
     before: (u64, u64),
     runs: Runs,
+    /// Since when every look has found something due in a queue.
+    due_since: BTreeMap<Name, Elapsed>,
+}
+
+/// Jobs that could be taken now.
+fn due(counts: &Counts) -> u64 {
+    counts
+        .pending
+        .saturating_sub(counts.scheduled + counts.held)
 }
 
 #[derive(Debug)]
@@ -260,18 +269,16 @@ impl Live {
     }
 }
 
-/// How long the job that is due longest has been waiting, where any may be taken: what a switch holds isn't late.
-pub fn late(counts: &Counts) -> Option<f64> {
-    let due = counts
-        .pending
-        .saturating_sub(counts.scheduled + counts.held);
-    counts.oldest_pending_seconds.filter(|_| due > 0)
-}
-
 impl Seen {
     /// Takes the counts of a look; whether they are new.
     fn take(&mut self, at: Elapsed, queues: Glance, runs: Option<&[Run]>) -> bool {
         let total = Counts::sum(queues.values().map(|queue| &queue.counts));
+        self.due_since
+            .retain(|name, _| queues.get(name).is_some_and(|queue| due(&queue.counts) > 0));
+        for (name, _) in queues.iter().filter(|(_, queue)| due(&queue.counts) > 0) {
+            self.due_since.entry(name.clone()).or_insert(at);
+        }
+        self.at = at;
         let last = self
             .samples
             .back()
@@ -313,10 +320,22 @@ impl Seen {
         on.any(|on| on.target == Target::Queue && on.mode != Mode::Reject && on.name == *queue)
     }
 
+    /// How long the job of a queue that is due longest has been waiting, where any may be taken: what a switch
+    /// holds isn't late. Beside such jobs nobody knows whose the oldest is, but not for how long others have been
+    /// seen to wait.
+    pub fn late(&self, queue: &Name, counts: &Counts) -> Option<f64> {
+        let oldest = counts.oldest_pending_seconds.filter(|_| due(counts) > 0)?;
+        if counts.held == 0 {
+            return Some(oldest);
+        }
+        let since = self.due_since.get(queue).copied().unwrap_or(self.at);
+        Some(oldest.min(self.at.saturating_sub(since).as_secs_f64()))
+    }
+
     /// How long a job has been due that somebody should have taken.
     fn oldest(&self, queues: &Glance) -> f64 {
         let going = queues.iter().filter(|(name, _)| !self.is_stopped(name));
-        let waits = going.filter_map(|(_, queue)| late(&queue.counts));
+        let waits = going.filter_map(|(name, queue)| self.late(name, &queue.counts));
         waits.fold(0.0, f64::max)
     }
 
@@ -350,15 +369,22 @@ mod tests {
 
     #[test]
     fn what_a_switch_holds_is_not_late() {
-        let counts = |pending, scheduled, held| Counts {
-            pending,
-            scheduled,
-            held,
-            oldest_pending_seconds: Some(90.0),
-            ..Counts::default()
+        let (mail, at) = (Name::new("mail").unwrap(), Duration::from_secs);
+        let queue = |pending, held| {
+            let mut queue = Capped::default();
+            (queue.counts.pending, queue.counts.held) = (pending, held);
+            queue.counts.oldest_pending_seconds = Some(90.0);
+            queue
         };
-        assert_eq!(late(&counts(5, 2, 3)), None);
-        assert_eq!(late(&counts(6, 2, 3)), Some(90.0));
+        let mut seen = Seen::default();
+        let mut late = |seconds, queue: Capped| {
+            seen.take(at(seconds), [(mail.clone(), queue.clone())].into(), None);
+            seen.late(&mail, &queue.counts)
+        };
+        assert_eq!(late(10, queue(3, 0)), Some(90.0));
+        assert_eq!(late(13, queue(3, 3)), None, "all of them are held");
+        assert_eq!(late(16, queue(5, 3)), Some(0.0), "others have just come");
+        assert_eq!(late(26, queue(5, 3)), Some(10.0), "and are still there");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use super::live::{Sample, Seen, WINDOW, late};
+use super::live::{Sample, Seen, WINDOW};
 use super::verdict::{Level, Verdict};
 use super::words::{cell, count, empty, exact, span, state};
 use super::{Cx, Page};
@@ -206,7 +206,7 @@ fn queues(cx: &Cx, seen: &Seen) -> Markup {
                         (cell(&count(counts.processing)))
                         (cell(&exact(counts.completed)))
                         (cell(&exact(counts.failed)))
-                        td.n { (late(counts).map_or("–".to_owned(), span)) }
+                        td.n { (seen.late(name, counts).map_or("–".to_owned(), span)) }
                     }
                 } }
             } }

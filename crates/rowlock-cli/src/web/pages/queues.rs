@@ -4,25 +4,30 @@ use std::collections::BTreeMap;
 
 use axum::http::Method;
 use maud::{Markup, html};
-use rowlock::engine::browse::Capped;
+use rowlock::engine::Counts;
 use serde_json::{Value, json};
 
 use super::form::{Form, encode};
-use super::live::late;
 use super::note::Note;
 use super::words::{cell, count, empty, exact, items, span, state, text};
 use super::{Cx, Done, Page};
 use crate::web::problem::Problem;
+
+/// What is in each, and how long the job that is due longest has been waiting.
+type Queues<'a> = BTreeMap<&'a str, (Counts, Option<f64>)>;
 
 pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let switches = cx.get("/switches").await?;
     let stopped = stopped(items(&switches));
     // What everybody sees: counting again for each page would cost what waits.
     let seen = cx.web.live.seen(&cx.web).await;
-    let mut queues: BTreeMap<&str, Capped> = seen
+    let mut queues: Queues<'_> = seen
         .queues
         .iter()
-        .map(|(name, queue)| (name.as_str(), queue.clone()))
+        .map(|(name, queue)| {
+            let late = seen.late(name, &queue.counts);
+            (name.as_str(), (queue.counts.clone(), late))
+        })
         .collect();
     for name in stopped.keys() {
         queues.entry(name).or_default();
@@ -47,7 +52,7 @@ fn stopped(switches: &[Value]) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-fn table(cx: &Cx, queues: &BTreeMap<&str, Capped>, stopped: &BTreeMap<&str, &str>) -> Markup {
+fn table(cx: &Cx, queues: &Queues<'_>, stopped: &BTreeMap<&str, &str>) -> Markup {
     html! {
         section.panel { div.wide { table {
             thead { tr {
@@ -57,7 +62,7 @@ fn table(cx: &Cx, queues: &BTreeMap<&str, Capped>, stopped: &BTreeMap<&str, &str
                 }
                 @if cx.may_change() { th scope="col" { span.hidden { "Pause or resume" } } }
             } }
-            tbody { @for (name, Capped { counts, .. }) in queues {
+            tbody { @for (name, (counts, late)) in queues {
                 @let why = stopped.get(name);
                 tr data-row {
                     th scope="row" {
@@ -71,7 +76,7 @@ fn table(cx: &Cx, queues: &BTreeMap<&str, Capped>, stopped: &BTreeMap<&str, &str
                         (cell(&count(n)))
                     }
                     @for n in [counts.completed, counts.failed] { (cell(&exact(n))) }
-                    td.n { (late(counts).map_or("–".to_owned(), span)) }
+                    td.n { (late.map_or("–".to_owned(), span)) }
                     @if cx.may_change() { td.acts { (acts(cx, name, why.is_some())) } }
                 }
             } }
