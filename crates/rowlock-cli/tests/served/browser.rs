@@ -18,7 +18,7 @@ pub struct Browser {
 
 impl Browser {
     /// Starts one; what a page's policy has refused is counted in `window.refused`, and what has moved after it was
-    /// drawn is listed in `window.moved`.
+    /// drawn, and before anything in it was new, is listed in `window.moved`.
     pub fn open() -> Self {
         let profile = rowlock_testbed::folder();
         let program = std::env::var("ROWLOCK_CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
@@ -46,10 +46,7 @@ impl Browser {
         let session = browser.call("Target.attachToTarget", attach);
         browser.session = session["sessionId"].as_str().map(str::to_owned);
         browser.call("Page.enable", json!({}));
-        let count = "window.refused = 0; document.addEventListener('securitypolicyviolation', () => refused++); \
-                     window.moved = []; new PerformanceObserver((list) => list.getEntries().forEach((entry) => \
-                     moved.push(entry.sources.map(({ node }) => node?.outerHTML?.slice(0, 80))))) \
-                     .observe({ type: 'layout-shift', buffered: true })";
+        let count = include_str!("watch.js");
         browser.call(
             "Page.addScriptToEvaluateOnNewDocument",
             json!({ "source": count }),

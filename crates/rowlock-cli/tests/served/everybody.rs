@@ -136,6 +136,7 @@ pub fn nothing_moves_once_a_page_is_drawn(home: &dyn Home) {
         }
     }
     // What should be seen is seen.
+    browser.go(&format!("http://{}/jobs/new", served.address));
     browser.look("document.querySelector('main').style.paddingTop = '200px'");
     browser.wait("moved.length > 0");
 }
