@@ -28,7 +28,7 @@ pub(super) type Place = (&'static str, &'static str, Duration);
 /// Health comes last: it has a checkup made.
 pub(super) const PLACES: [Place; 8] = [
     ("overview", "/", Duration::ZERO),
-    ("jobs", "/jobs", Duration::ZERO),
+    ("job_list", "/jobs", Duration::ZERO),
     ("queues", "/queues", Duration::ZERO),
     ("workers", "/workers", Duration::ZERO),
     ("pairs", "/pairs", Duration::ZERO),

@@ -110,7 +110,7 @@ fn every_page_is_measured_on_the_server_that_is_named_and_in_a_file() {
     let of_file = |line: &&&Value| line["step"].as_str().unwrap().ends_with("_sqlite");
     assert_eq!(pages.iter().filter(of_file).count(), 21);
     assert_eq!(others[0]["step"], "open_dashboard");
-    for page in ["overview", "jobs", "drains", "health"] {
+    for page in ["overview", "job_list", "drains", "health"] {
         assert!(
             others[0][page].as_f64() > Some(0.0),
             "{page}: {}",
