@@ -7,10 +7,12 @@
 //! [`report`] turns the answers into a table, JSON and a chart.
 
 pub mod api;
+mod dashboard;
 mod databases;
 pub mod horizon;
 mod machine;
 mod measurement;
+pub mod pages;
 pub mod pairs;
 mod parent;
 mod pin;

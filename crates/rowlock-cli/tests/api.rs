@@ -49,8 +49,11 @@ crate::served! { Place::with_config(CONFIG);
         every_button_does_what_it_says,
         an_open_page_hears_what_changes,
         a_form_without_its_seal_would_be_missed;
+    accessible:
+        axe_finds_nothing_on_any_page;
     everybody:
         every_page_can_be_read_and_used_by_everybody,
+        nothing_moves_once_a_page_is_drawn,
         pages_work_without_a_script;
     seen:
         a_job_is_added_by_keyboard_and_seen_to_run,
@@ -116,34 +119,9 @@ fn dev_serves_the_api_beside_its_worker() {
     dev.end();
 }
 
-/// The numbers of the one route: sent, ready, taken, pushed.
-const ROUTE: &str =
-    "[...document.querySelectorAll('#drains tbody td.n')].slice(2).map((cell) => cell.textContent)";
-
 #[test]
 fn a_redis_that_was_lost_is_seen_to_get_its_jobs_again() {
     let redis = rowlock_testbed::Redis::start();
-    let url = redis.url();
-    let place = Place::with_config(&format!(
-        "[[drain]]\nkinds = [\"send_email\"]\nto = \"{url}\"\n"
-    ));
-    place.ok(&["apply"]);
-    for _ in 0..3 {
-        place.ok(&["enqueue", "send_email"]);
-    }
-    let dev = served::Served::of(&mut place.command(&["dev", "--listen", "127.0.0.1:0"]));
-    let mut browser = served::browser::Browser::open();
-    browser.go(&format!("http://{}/drains", dev.address));
-    let full = format!("{ROUTE}.join() === '3,3,0,3'");
-    browser.wait(&full);
-    redis.kill();
-    // It has told nobody how full it was.
-    browser.wait(&format!("{ROUTE}.join() === '3,–,–,–'"));
-    assert_eq!(
-        browser.look("document.querySelectorAll('#drains .reason').length"),
-        1
-    );
-    redis.restart();
-    browser.wait(&full);
-    dev.end();
+    let place = Place::with_config(&served::drained::config(&redis));
+    served::drained::a_redis_that_was_lost_is_seen_to_get_its_jobs_again(&place, &redis);
 }

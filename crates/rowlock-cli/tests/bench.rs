@@ -133,6 +133,17 @@ fn ctrl_c_ends_a_measurement_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn what_needs_a_server_says_how_to_name_one() {
+    let place = Place::new();
+    for bench in ["api", "pages", "soak", "horizon"] {
+        let refused = place.run(&["bench", bench, "--quick"]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        let line = format!("rowlock bench {bench} --url postgres://");
+        assert!(refused.stderr.contains(&line), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_folder_that_is_not_there_is_named() {
     let place = Place::new();
     let refused = place.run(&["bench", "sqlite", "--quick", "--dir", "nowhere"]);

@@ -70,6 +70,7 @@ fn jobs_go_through_redis_to_a_worker_without_a_database() {
         "queues",
         "ready",
         "reports",
+        "resent",
         "route",
         "sent",
         "taken",

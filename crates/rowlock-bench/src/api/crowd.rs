@@ -4,9 +4,8 @@ use anyhow::{Result, ensure};
 use rowlock::run::{Builtin, Options, Runner};
 use rowlock::{Clock, Kind, NewJob, Rowlock, Worker};
 
-use super::client::Client;
-use super::served::Served;
 use super::{KIND, Size};
+use crate::dashboard::{Client, Served};
 use crate::measurement::median;
 use crate::server::Server;
 use crate::stopwatch::{Stopwatch, as_f64};
@@ -110,7 +109,7 @@ async fn drain(rowlock: &Rowlock, jobs: usize) -> Result<f64> {
 async fn ask(address: &str, size: &Size, asked: &mut usize) -> anyhow::Error {
     let (pause, clock) = (size.pause(), Clock::system());
     let watch = Stopwatch::start();
-    let mut clients = LOOKS.map(|path| (Client::new(address), path));
+    let mut clients = LOOKS.map(|path| (Client::new(address, "/api/v1"), path));
     for turn in 1_u32.. {
         let [a, b, c, d, e, f, g, h] = &mut clients;
         let done = tokio::try_join!(

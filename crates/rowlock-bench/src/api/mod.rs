@@ -3,10 +3,8 @@
 //! In schemas of the run's own, in the database that is named. The server is this binary again, in a process
 //! of its own.
 
-mod client;
 mod crowd;
 mod flat;
-mod served;
 
 use std::time::Duration;
 

@@ -29,9 +29,9 @@ pub(super) async fn measure(
         clock.sleep(size.idle / 4).await;
         let mut rates = Vec::new();
         for _ in 0..ROUNDS {
-            let (before, watch) = (transactions(server).await?, Stopwatch::start());
+            let (before, watch) = (server.transactions().await?, Stopwatch::start());
             clock.sleep(size.idle).await;
-            let after = transactions(server).await?;
+            let after = server.transactions().await?;
             let time = watch.elapsed().as_secs_f64();
             // The second look itself.
             rates.push(as_f64(after.saturating_sub(before + 1)) / time);
@@ -44,12 +44,4 @@ pub(super) async fn measure(
     Ok(Measurement::new("idle_worker", "transactions/s", 0)
         .ours(&rates?)
         .goal("ours", Bound::AtMost(1.0)))
-}
-
-/// How many this database has ended, whoever asked for them: it should have no other guests.
-async fn transactions(server: &Server) -> Result<usize> {
-    let session = server.session().await?;
-    let text = include_str!("sql/transactions.sql");
-    let count: i64 = session.client.query_one(text, &[]).await?.get(0);
-    Ok(usize::try_from(count)?)
 }

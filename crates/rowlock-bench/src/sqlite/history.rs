@@ -136,7 +136,7 @@ async fn throughput(
 }
 
 /// In bulk: what counts is that they are there.
-fn fill(path: &Path, finished: usize) -> Result<()> {
+pub(crate) fn fill(path: &Path, finished: usize) -> Result<()> {
     let connection = connect::open(path)?;
     let count = i64::try_from(finished)?;
     let now = Clock::system().now().as_millisecond();

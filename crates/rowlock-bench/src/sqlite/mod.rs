@@ -20,6 +20,10 @@ use crate::{Measurement, Place, Progress, Size};
 
 pub use part::Part;
 
+pub(crate) use connect::open as connect;
+pub(crate) use history::fill;
+pub(crate) use ours::create;
+
 /// What every job of a throughput load carries.
 const PAYLOAD: &str = r#"{"to":"ada@example.com","subject":"hello"}"#;
 const KIND: &str = "noop";

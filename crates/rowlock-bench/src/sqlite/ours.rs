@@ -27,7 +27,7 @@ pub(super) struct Run {
 }
 
 /// A new store.
-pub(super) fn create(path: &Path) -> Result<Rowlock> {
+pub(crate) fn create(path: &Path) -> Result<Rowlock> {
     migrate_up(&Address::parse(&url(path))?, &Clock::system())?;
     open(path)
 }

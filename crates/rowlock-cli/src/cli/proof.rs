@@ -108,6 +108,21 @@ Examples:
   rowlock bench api --url postgres://localhost/app --check
   rowlock bench api --url postgres://localhost/app --quick --json")]
     Api(BenchSqlite),
+    /// The pages of `dashboard` behind six million rows on the server of --url, and a million in a file
+    #[command(after_help = "\
+Every page behind 5 million finished and 1 million pending jobs in PostgreSQL and behind a million in a
+SQLite file, each beside the same behind a thousand; and how many queries a page asks that is open. It
+happens in the database of --url postgres://... (or ROWLOCK_URL), in schemas rowlock_bench_... of its
+own that are dropped at the end, also after Ctrl-C, and in a temporary folder. Nobody else should use
+that database meanwhile. It takes some fifteen minutes and 3 GB. With --check a goal that was missed is
+named and the exit code is 6: p95 at most twice as long (what is quicker than 1 ms counts as 1 ms), no
+large table read as a whole, and at most 2 queries a second for a page that is open.
+
+Examples:
+  rowlock bench pages --url postgres://localhost/app --check
+  rowlock bench pages --url postgres://localhost/app --check --out docs/bench
+  rowlock bench pages --url postgres://localhost/app --quick --json")]
+    Pages(BenchSqlite),
     /// Draining to Redis and workers that take from it, in a temporary folder and with --url on a server
     #[command(after_help = "\
 It starts a redis-server of its own from PATH and ends it, or uses the one of --to, below a prefix

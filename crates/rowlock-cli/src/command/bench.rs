@@ -9,7 +9,7 @@ use rowlock_bench::postgres::pinned;
 use rowlock_bench::report::{Report, chart, horizon_chart, missed, pinned_chart, table};
 use rowlock_bench::sqlite::{self, Part};
 use rowlock_bench::{
-    Machine, Measurement, Pace, Place, Size, api, horizon, pairs, postgres, redis, soak,
+    Machine, Measurement, Pace, Place, Size, api, horizon, pages, pairs, postgres, redis, soak,
 };
 
 use crate::cli::{
@@ -34,6 +34,7 @@ pub async fn run(what: &Bench, global: &Global, json: bool) -> Result<u8> {
             measure(how, what, json).await
         }
         Bench::Api(how) => measure(how, What::Api(needed(global, "api")?), json).await,
+        Bench::Pages(how) => measure(how, What::Pages(needed(global, "pages")?), json).await,
         Bench::Pairs(how) => measure(how, What::Pairs(server(global)), json).await,
         Bench::Redis(BenchRedis { to, how }) => {
             let what = What::Redis(to.as_deref(), server(global));
@@ -83,6 +84,7 @@ enum What<'a> {
     Pinned(&'a str, Vec<pinned::Step>),
     Pairs(Option<&'a str>),
     Api(&'a str),
+    Pages(&'a str),
     Redis(Option<&'a str>, Option<&'a str>),
     Soak(&'a str, u64),
     Horizon(&'a str),
@@ -120,6 +122,10 @@ impl What<'_> {
             Self::Api(server) => {
                 let size = sized(quick, api::Size::quick, api::Size::full);
                 api::run(size, server, &out::note, stop).await
+            }
+            Self::Pages(server) => {
+                let size = sized(quick, pages::Size::quick, pages::Size::full);
+                pages::run(size, place, server, &out::note, stop).await
             }
             Self::Soak(server, minutes) => {
                 let size = match quick {

@@ -43,8 +43,11 @@ crate::served! { Store::new(CONFIG);
         markup_in_every_field_is_text_on_every_page,
         every_button_does_what_it_says,
         an_open_page_hears_what_changes;
+    accessible:
+        axe_finds_nothing_on_any_page;
     everybody:
         every_page_can_be_read_and_used_by_everybody,
+        nothing_moves_once_a_page_is_drawn,
         pages_work_without_a_script;
     seen:
         a_job_is_added_by_keyboard_and_seen_to_run,
@@ -104,6 +107,74 @@ fn whoever_pins_the_horizon_is_named_on_the_page() {
         text.contains(&pid) && text.contains("metabase"),
         "{pid}: {text}"
     );
+    crate::served::accessible::nothing_is_found(&mut browser);
+}
+
+#[test]
+fn the_horizon_the_ring_dead_rows_and_the_log_are_on_the_health_page() {
+    let store = Store::new(CONFIG);
+    furnish(&store);
+    let session = store.session();
+    session
+        .execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+        .unwrap();
+    let served = Served::open(&store);
+    let mut browser = Browser::open();
+    browser.go(&format!("http://{}/health", served.address));
+    let value = "(name) => [...document.querySelectorAll('.numbers li')]\
+                 .find((each) => each.querySelector('.label').textContent === name)\
+                 ?.querySelector('.value').textContent";
+    let mut number = |name: &str| {
+        let told = browser.look(&format!("({value})({name:?})"));
+        told.as_str().unwrap_or_default().to_owned()
+    };
+    assert!(number("Horizon held").ends_with('s'), "somebody holds it");
+    for name in ["Transactions behind", "Dead rows"] {
+        assert!(
+            number(name).replace(',', "").parse::<u64>().is_ok(),
+            "{name}"
+        );
+    }
+    assert_eq!(number("WAL kept by slots"), "0 KiB");
+    assert_eq!(number("WAL written"), "measuring …");
+    let segments = "document.querySelectorAll('.gauge').length";
+    assert_eq!(browser.look(segments), 4);
+    // A second look has something to compare with.
+    let told = format!("({value})('WAL written').endsWith('/s')");
+    let again = format!("http://{}/health", served.address);
+    until("a pace", || {
+        browser.go(&again);
+        (browser.look(&told) == true).then_some(())
+    });
+}
+
+#[test]
+fn a_redis_that_was_lost_is_seen_to_get_its_jobs_again() {
+    let redis = rowlock_testbed::Redis::start();
+    let store = Store::new(&crate::served::drained::config(&redis));
+    crate::served::drained::a_redis_that_was_lost_is_seen_to_get_its_jobs_again(&store, &redis);
+}
+
+#[test]
+fn markup_of_a_session_that_pins_the_horizon_is_text() {
+    let store = Store::new(CONFIG);
+    furnish(&store);
+    let session = store.session();
+    session
+        .execute(
+            "SET application_name = '<img src=x onerror=alert(1)>';
+             BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 AS \"<script>window.hit=1</script>\"",
+        )
+        .unwrap();
+    let served = Served::open(&store);
+    let mut browser = Browser::open();
+    browser.go(&format!("http://{}/health", served.address));
+    let text = browser.text();
+    assert!(text.contains("<img src=x onerror=alert(1)>"), "{text}");
+    assert!(text.contains("<script>window.hit=1</script>"), "{text}");
+    assert_eq!(browser.look("document.images.length"), 0);
+    assert_eq!(browser.look("typeof window.hit"), "undefined");
+    assert_eq!(browser.look("refused"), 0);
 }
 
 #[test]
@@ -194,18 +265,16 @@ fn an_open_page_costs_fewer_than_two_queries_a_second() {
     let served =
         Served::of(&mut place.command(&["dashboard", "--bind", "127.0.0.1:0", "--url", url]));
     let mut browser = Browser::open();
-    for page in ["/queues", "/health"] {
+    for page in ["/", "/jobs", "/queues", "/workers", "/drains", "/health"] {
         browser.go(&format!("http://{}{page}", served.address));
         browser.wait("document.querySelector('#pulse').textContent === 'live'");
         let before = server.log().len();
-        // The first looks may be about opening the page. A page that makes one of its own has them too.
-        let looks = if page == "/queues" { 2 } else { 1 };
         let log = until("some looks", || {
             let log = server.log().split_off(before);
-            (log.matches(LOOK).count() > 5 * looks).then_some(log)
+            (log.matches(LOOK).count() > 5).then_some(log)
         });
-        // What begins and ends a transaction asks for nothing.
-        let rounds = log.split(LOOK).skip(looks).take(4 * looks);
+        // The first look may be about opening the page. What begins and ends a transaction asks for nothing.
+        let rounds = log.split(LOOK).skip(1).take(4);
         let queries = |round: &str| round.matches("LOG:  execute ").count();
         let all: usize = rounds.map(queries).sum();
         let each = all as f64 / 4.0;

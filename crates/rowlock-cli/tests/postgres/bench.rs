@@ -94,6 +94,34 @@ fn the_api_is_measured_on_the_server_that_is_named() {
 }
 
 #[test]
+fn every_page_is_measured_on_the_server_that_is_named_and_in_a_file() {
+    let _alone = alone();
+    let store = Store::empty("this is = not [a configuration");
+    let lines = figures(&store, &["bench", "pages", "--quick", "--json"]);
+    let (pages, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["unit"] == "ms p95");
+    assert_eq!((pages.len(), others.len()), (42, 2), "{lines:#?}");
+    for line in &pages {
+        assert_eq!(
+            (&line["bench"], &line["jobs"], &line["rows"]),
+            (&"pages".into(), &2.into(), &2_500.0.into())
+        );
+        assert!(line["of_without"].is_number(), "{line}");
+    }
+    let of_file = |line: &&&Value| line["step"].as_str().unwrap().ends_with("_sqlite");
+    assert_eq!(pages.iter().filter(of_file).count(), 21);
+    assert_eq!(others[0]["step"], "open_dashboard");
+    for page in ["overview", "job_list", "drains", "health"] {
+        assert!(
+            others[0][page].as_f64() > Some(0.0),
+            "{page}: {}",
+            others[0]
+        );
+    }
+    assert_eq!(others[1]["step"], "large_tables_read");
+    nothing_is_left(&store);
+}
+
+#[test]
 fn open_transactions_are_measured_in_databases_of_their_own() {
     let _alone = alone();
     let store = Store::empty("this is = not [a configuration");

@@ -17,12 +17,14 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one; what a page's policy has refused is counted in `window.refused`.
+    /// Starts one; what a page's policy has refused is counted in `window.refused`, and what has moved after it was
+    /// drawn, and before anything in it was new, is listed in `window.moved`.
     pub fn open() -> Self {
         let profile = rowlock_testbed::folder();
         let program = std::env::var("ROWLOCK_CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
         // The browser takes its orders from 3 and answers on 4.
         let line = "exec \"$0\" --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage \
+                    --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync \
                     --remote-debugging-pipe --user-data-dir=\"$1\" about:blank 3<&0 4>&1 2>/dev/null";
         let mut process = Command::new("sh")
             .args(["-c", line, &program])
@@ -44,7 +46,7 @@ impl Browser {
         let session = browser.call("Target.attachToTarget", attach);
         browser.session = session["sessionId"].as_str().map(str::to_owned);
         browser.call("Page.enable", json!({}));
-        let count = "window.refused = 0; document.addEventListener('securitypolicyviolation', () => refused++)";
+        let count = include_str!("watch.js");
         browser.call(
             "Page.addScriptToEvaluateOnNewDocument",
             json!({ "source": count }),
@@ -79,6 +81,28 @@ impl Browser {
     pub fn look(&mut self, expression: &str) -> Value {
         let params = json!({ "expression": expression, "returnByValue": true });
         self.call("Runtime.evaluate", params)["result"]["value"].clone()
+    }
+
+    /// What a promise says in the page.
+    pub fn tell(&mut self, expression: &str) -> Value {
+        let params =
+            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let said = self.call("Runtime.evaluate", params);
+        assert!(said["exceptionDetails"].is_null(), "{said}");
+        said["result"]["value"].clone()
+    }
+
+    /// Sees with a window so wide, and in the light or in the dark.
+    pub fn sight(&mut self, width: u32, scheme: &str) {
+        self.sight_of((width, 844), scheme);
+    }
+
+    /// The same with its height.
+    pub fn sight_of(&mut self, (width, height): (u32, u32), scheme: &str) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500 });
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.call("Emulation.setEmulatedMedia", media);
     }
 
     /// Waits until an expression is true.

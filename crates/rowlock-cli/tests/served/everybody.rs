@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::browser::Browser;
 use super::{Home, Served, furnish, ok};
 
-const PAGES: [&str; 12] = [
+pub const PAGES: [&str; 13] = [
     "/",
     "/jobs",
     "/jobs?state=failed",
@@ -16,8 +16,17 @@ const PAGES: [&str; 12] = [
     "/workers",
     "/pairs",
     "/pairs/make",
+    "/drains",
     "/switches",
     "/health",
+];
+
+/// How wide a window is, and what the system prefers.
+pub const SIGHTS: [(u32, &str); 4] = [
+    (1280, "light"),
+    (1280, "dark"),
+    (390, "light"),
+    (390, "dark"),
 ];
 
 /// Every text whose contrast with what is behind it is too low.
@@ -42,7 +51,7 @@ const FAINT: &str = r"(() => {
   }).filter(([ratio]) => ratio < 4.5).map(String);
 })()";
 
-fn furnished(home: &dyn Home) -> Served {
+pub fn furnished(home: &dyn Home) -> Served {
     furnish(home);
     ok(
         home,
@@ -88,17 +97,8 @@ fn nameless(browser: &mut Browser) -> Vec<Value> {
 pub fn every_page_can_be_read_and_used_by_everybody(home: &dyn Home) {
     let served = furnished(home);
     let mut browser = Browser::open();
-    for (width, scheme) in [
-        (1280, "light"),
-        (1280, "dark"),
-        (390, "light"),
-        (390, "dark"),
-    ] {
-        let size =
-            json!({ "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500 });
-        browser.call("Emulation.setDeviceMetricsOverride", size);
-        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        browser.call("Emulation.setEmulatedMedia", media);
+    for (width, scheme) in SIGHTS {
+        browser.sight(width, scheme);
         for path in PAGES {
             browser.go(&format!("http://{}{path}", served.address));
             assert_eq!(browser.look(FAINT), json!([]), "{path} {width} {scheme}");
@@ -118,6 +118,27 @@ pub fn every_page_can_be_read_and_used_by_everybody(home: &dyn Home) {
     browser.look("document.querySelector('.brand').replaceChildren()");
     assert_ne!(browser.look(FAINT), json!([]));
     assert_ne!(nameless(&mut browser), Vec::<Value>::new());
+}
+
+pub fn nothing_moves_once_a_page_is_drawn(home: &dyn Home) {
+    let served = furnished(home);
+    let mut browser = Browser::open();
+    for (width, scheme) in [SIGHTS[0], SIGHTS[2]] {
+        browser.sight(width, scheme);
+        for path in PAGES {
+            browser.go(&format!("http://{}{path}", served.address));
+            if browser.look("!!document.querySelector('[data-live]')") == true {
+                browser.wait("document.querySelector('#pulse').textContent === 'live'");
+            }
+            // What was drawn meanwhile is told with the next picture.
+            browser.tell("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))");
+            assert_eq!(browser.look("moved"), json!([]), "{path} {width}");
+        }
+    }
+    // What should be seen is seen.
+    browser.go(&format!("http://{}/jobs/new", served.address));
+    browser.look("document.querySelector('main').style.paddingTop = '200px'");
+    browser.wait("moved.length > 0");
 }
 
 pub fn pages_work_without_a_script(home: &dyn Home) {

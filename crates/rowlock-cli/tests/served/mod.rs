@@ -1,8 +1,10 @@
 //! The API of a real process, asked by a client that knows nothing but a socket.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod accessible;
 pub mod browser;
 pub mod doors;
+pub mod drained;
 pub mod everybody;
 pub mod hostile;
 pub mod kept;

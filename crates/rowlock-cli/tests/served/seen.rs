@@ -1,6 +1,7 @@
 //! The dashboard as people see and use it: in a browser, live, by mouse and by keyboard.
 
 use super::browser::Browser;
+use super::everybody::PAGES;
 use super::{Home, Served, furnish, ok};
 
 fn dev(home: &dyn Home) -> Served {
@@ -158,22 +159,17 @@ pub fn markup_runs_on_no_page(home: &dyn Home) {
     ok(home, &["queue", "pause", "default", "--reason", markup]);
     let served = Served::open(home);
     let mut browser = Browser::open();
-    for path in [
-        "/",
-        "/jobs",
-        "/jobs/5",
-        "/queues",
-        "/workers",
-        "/pairs",
-        "/pairs/make",
-        "/drains",
-    ]
-    .into_iter()
-    .chain([
-        "/switches",
-        "/health",
-        "/jobs?key=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E",
-    ]) {
+    let spelled = "%3Cimg%20src%3Dx%20onerror%3D%27window.hit%3D1%27%3E";
+    let fields = [
+        "key", "kind", "queue", "tag", "state", "since", "cursor", "note", "id",
+    ];
+    let asked = fields.map(|field| format!("/jobs?{field}={spelled}"));
+    let places = ["/", "/jobs/", "/pairs/"].map(|place| format!("{place}{spelled}"));
+    let confirm = ["action=retry&which=filter&key", "id", "which=filter&action"];
+    let confirm = confirm.map(|asked| format!("/jobs/bulk?{asked}={spelled}"));
+    let pages = PAGES.map(str::to_owned).into_iter();
+    for path in pages.chain(asked).chain(places).chain(confirm) {
+        let path = path.as_str();
         browser.go(&served.url(path));
         assert_eq!(
             browser.look("document.querySelectorAll('img').length"),

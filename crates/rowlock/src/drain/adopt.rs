@@ -79,6 +79,9 @@ impl Line {
         if lost > 0 {
             tracing::warn!(route = %self.route, jobs = lost, "the sink had lost jobs, they are sent again");
             event::lost_by_sink(&self.route, lost);
+            if let Err(why) = self.sink.count_lost(lost).await {
+                tracing::debug!(route = %self.route, %why, "the sink keeps no count of them");
+            }
         }
         Ok(Adopted { lost, young })
     }

@@ -54,6 +54,13 @@ pub trait Sink: Send + Sync + 'static {
 
     /// How full it is.
     async fn fill(&self) -> Result<Fill>;
+
+    /// Keeps count of jobs that it had lost and that are sent again, for whoever asks how full it is. It may
+    /// lose that number too: nothing depends on it.
+    async fn count_lost(&self, jobs: usize) -> Result<()> {
+        let _ = jobs;
+        Ok(())
+    }
 }
 
 /// The answer to a push.
@@ -108,4 +115,6 @@ pub struct Fill {
     pub workers: u64,
     /// Jobs that were ever sent to it, each time counted.
     pub pushed: u64,
+    /// Jobs that it had lost and that were sent again, since it has its memory.
+    pub resent: u64,
 }

@@ -4,8 +4,10 @@
 //! [`LOOK`] rows, and says where to go on. Live jobs are counted up to [`MOST`] a queue.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Counts, Filter, WorkerRow};
@@ -78,6 +80,15 @@ impl Capped {
 /// Counts by queue, without a sum: that of capped numbers would be none.
 pub type Glance = BTreeMap<Name, Capped>;
 
+/// A job that has ended, and how long its last attempt took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// When it ended, by the clock of the store.
+    pub finished_at: Timestamp,
+    /// How long it ran.
+    pub took: Duration,
+}
+
 /// What stays cheap.
 #[async_trait]
 pub trait Browse: Send + Sync + 'static {
@@ -94,4 +105,8 @@ pub trait Browse: Send + Sync + 'static {
 
     /// Workers that have joined and not left, with what they hold of that.
     async fn hands(&self) -> Result<Vec<WorkerRow>>;
+
+    /// How long jobs ran, among the `limit` newest of those that have ended: a sample, not a count. Jobs
+    /// that were cancelled, or never began, are left out.
+    async fn runs(&self, limit: usize) -> Result<Vec<Run>>;
 }

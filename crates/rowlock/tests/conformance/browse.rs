@@ -207,6 +207,32 @@ pub async fn a_glance_counts_the_same_as_a_whole_count(world: World) {
     assert_eq!(hands.iter().map(|hand| hand.holds).sum::<u64>(), 1);
 }
 
+pub async fn the_newest_runs_are_told_with_how_long_they_took(world: World) {
+    let site = world.open();
+    let worker = site.join().await;
+    let staged = site.stage_many("mail", 5).await;
+    for (seconds, outcome) in [
+        (7, Outcome::Done),
+        (2, Outcome::Fail("x".to_owned())),
+        (3, Outcome::Done),
+    ] {
+        let claimed = site.claim_one(&worker, &["mail"]).await;
+        world.advance(Duration::from_secs(seconds));
+        site.finish(&claimed, outcome).await;
+    }
+    site.engine().cancel(vec![staged[4]]).await.unwrap();
+    let browse = site.rowlock.browse();
+    let runs = browse.runs(10).await.unwrap();
+    let took: Vec<u64> = runs.iter().map(|run| run.took.as_secs()).collect();
+    assert_eq!(
+        took,
+        [3, 2, 7],
+        "the newest first, and none that never began"
+    );
+    assert!(runs[0].finished_at > runs[1].finished_at);
+    assert_eq!(browse.runs(2).await.unwrap().len(), 1, "rows are looked at");
+}
+
 pub async fn counts_stop_at_ten_thousand(world: World) {
     let site = world.open();
     let more = usize::try_from(MOST).unwrap() + 1;

@@ -144,6 +144,7 @@ cases! {
         a_look_ends_after_so_many_rows_and_says_where_to_go_on,
         a_page_has_what_the_filter_names,
         a_glance_counts_the_same_as_a_whole_count,
+        the_newest_runs_are_told_with_how_long_they_took,
         counts_stop_at_ten_thousand,
         a_count_that_was_cut_is_exact_again_once_claims_come_so_far,
         a_count_that_was_cut_follows_what_this_process_takes_away,

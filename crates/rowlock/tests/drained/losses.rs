@@ -13,6 +13,8 @@ fn in_the_middle(stand: &Stand, jobs: usize, lose: impl FnOnce()) {
     stand.until(|counts| counts.completed >= 100);
     lose();
     stand.until(|counts| counts.completed == jobs as u64);
+    // Whoever asks is told.
+    stand.until_filled(|fill| fill.resent > 0);
     workers.into_iter().for_each(|worker| drop(dismiss(worker)));
     dismiss(drain);
     assert_eq!(stand.begun().len(), jobs);

@@ -34,6 +34,7 @@ pub struct Shown<'a> {
     reports: Option<u64>,
     workers: Option<u64>,
     pushed: Option<u64>,
+    resent: Option<u64>,
     drained: bool,
     error: Option<String>,
 }
@@ -43,7 +44,7 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
     let rowlock = setup.open(Access::Read).await?;
     let rows = rowlock.routes().routes().await?;
     let clock = rowlock.clock();
-    let mut table = Table::new(&HEADING, &[3, 4, 5, 7, 8, 9, 10, 11]);
+    let mut table = Table::new(&HEADING, &[3, 4, 5, 7, 8, 9, 10, 11, 12]);
     for row in &rows {
         let route = routes.iter().find(|route| route.name == row.route);
         let fill = match route {
@@ -79,9 +80,9 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
     Ok(exit::OK)
 }
 
-const HEADING: [&str; 13] = [
+const HEADING: [&str; 14] = [
     "ROUTE", "KINDS", "QUEUES", "UNSENT", "LAG", "SENT", "DRAIN", "READY", "TAKEN", "REPORTS",
-    "WORKERS", "PUSHED", "SINK",
+    "WORKERS", "PUSHED", "RESENT", "SINK",
 ];
 
 /// How full the sink is. It isn't opened: whether it has lost its memory is for the drain to find.
@@ -117,6 +118,7 @@ impl<'a> Shown<'a> {
             reports: fill.map(|fill| fill.reports),
             workers: fill.map(|fill| fill.workers),
             pushed: fill.map(|fill| fill.pushed),
+            resent: fill.map(|fill| fill.resent),
             drained: row.drained,
             error,
         }
@@ -160,6 +162,7 @@ impl<'a> Shown<'a> {
             number(self.reports),
             number(self.workers),
             number(self.pushed),
+            number(self.resent),
             place,
         ]
     }

@@ -5,10 +5,11 @@ use axum::http::Method;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
+use super::bulk_count::{self, Many};
 use super::filter::Filter;
 use super::form::Form;
 use super::note::Note;
-use super::words::{count, number, text};
+use super::words::{number, text};
 use super::{Cx, Done, Page};
 use crate::show;
 use crate::web::problem::Problem;
@@ -100,27 +101,34 @@ fn meaning(action: &str) -> (&'static str, &'static str) {
     }
 }
 
+/// How many it is about. Only somebody who may change them is asked.
+async fn counted(cx: &Cx, asked: &Asked) -> Result<Many, Problem> {
+    if !asked.ids.is_empty() {
+        let body = asked.body(false, None);
+        let counted = cx.change(Method::POST, "/jobs/bulk", &body).await?;
+        let jobs = number(&counted, "count");
+        return Ok(Many { jobs, more: false });
+    }
+    crate::web::operator(cx.caller)?;
+    if !["retry", "cancel", "delete"].contains(&asked.action.as_str()) {
+        let sentence = format!("nothing can be done that is called {}", asked.action);
+        return Err(Problem::invalid(sentence));
+    }
+    bulk_count::found(cx, &asked.action, &asked.filter).await
+}
+
 pub async fn ask(cx: &Cx) -> Result<Page, Problem> {
     let asked = Asked::of(&cx.query)?;
-    let counted = cx
-        .change(Method::POST, "/jobs/bulk", &asked.body(false, None))
-        .await?;
+    let many = counted(cx, &asked).await?;
     let (word, means) = meaning(&asked.action);
-    let mut n = show::count(number(&counted, "count"));
-    if counted["capped"] == true {
-        n = match number(&counted, "count") {
-            0 => "more than were counted".to_owned(),
-            some => count(some).trim_end_matches('+').to_owned() + "+",
-        };
-    }
-    let none = n == "0";
     let main = html! {
         section.confirm {
-            h1 { (word) " " (n) " " (asked.which()) "?" }
-            @if none {
+            h1 { (word) " " (many.words()) " " (asked.which()) "?" }
+            @if many.none() {
                 p { "There is nothing to do: " (asked.action) " has no meaning for any of them." }
             } @else {
                 p { (means) }
+                @if many.more { p.hint { "There are more than were counted. All of them are meant; what was done is told exactly." } }
                 (cx.form("/jobs/bulk", &html! {
                     (asked.fields())
                     button.danger[asked.action == "delete"].primary[asked.action != "delete"] autofocus { (word) " them" }

@@ -11,6 +11,8 @@ pub struct Chart<'a> {
     pub class: &'a str,
     /// From 0 (the window's start) to 1 (now), and the value there.
     pub points: Vec<(f64, f64)>,
+    /// The same of a second line, which is drawn finer, and what it is called.
+    pub above: Option<(&'a str, Vec<(f64, f64)>)>,
     /// How to write a value.
     pub write: fn(f64) -> String,
     pub about: &'a str,
@@ -19,24 +21,16 @@ pub struct Chart<'a> {
 const WIDE: f64 = 600.0;
 const HIGH: f64 = 96.0;
 
+/// Points that are further apart have nothing between them: a line would tell what nobody has seen.
+const GAP: f64 = 0.06;
+
 impl Chart<'_> {
     pub fn draw(&self) -> Markup {
-        let most = self.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
+        let above = self.above.iter().flat_map(|(_, points)| points);
+        let all = self.points.iter().chain(above);
+        let most = all.map(|(_, y)| *y).fold(0.0, f64::max);
         // A line of nothing lies on the ground.
         let scale = if most > 0.0 { most * 1.08 } else { 1.0 };
-        let place = |(x, y): &(f64, f64)| {
-            let (x, y) = (
-                x.clamp(0.0, 1.0) * WIDE,
-                HIGH - 1.0 - y / scale * (HIGH - 4.0),
-            );
-            format!("{x:.1} {y:.1}")
-        };
-        let line: Vec<String> = self.points.iter().map(place).collect();
-        let line = line.join(" L");
-        let first = self
-            .points
-            .first()
-            .map_or(0.0, |(x, _)| x.clamp(0.0, 1.0) * WIDE);
         let told = format!(
             "{}: {} now, {} at most in the last 10 minutes",
             self.title,
@@ -47,23 +41,75 @@ impl Chart<'_> {
             figure class={ "panel chart " (self.class) } {
                 figcaption {
                     span.label title=(self.about) { (self.title) }
+                    @if let Some((name, points)) = &self.above {
+                        @if let Some((_, last)) = points.last() { span.hint { (name) " " ((self.write)(*last)) } }
+                    }
                     strong.value { (self.now) }
                 }
                 svg viewBox={ "0 0 " (WIDE) " " (HIGH) } preserveAspectRatio="none" role="img" aria-label=(told) {
                     line.grid x1="0" x2=(WIDE) y1="4" y2="4" vector-effect="non-scaling-stroke" {}
                     line.grid x1="0" x2=(WIDE) y1=(HIGH / 2.0) y2=(HIGH / 2.0) vector-effect="non-scaling-stroke" {}
                     line.ground x1="0" x2=(WIDE) y1=(HIGH - 1.0) y2=(HIGH - 1.0) vector-effect="non-scaling-stroke" {}
-                    @if self.points.len() > 1 {
-                        path.area d={ "M" (format!("{first:.1}")) " " (HIGH) " L" (line) " L" (WIDE) " " (HIGH) " Z" } {}
-                        path.line d={ "M" (line) } vector-effect="non-scaling-stroke" {}
+                    @for part in parts(&self.points) {
+                        path.area d=(area(part, scale)) {}
+                        path.line d={ "M" (line(part, scale)) } vector-effect="non-scaling-stroke" {}
+                    }
+                    @for part in self.above.iter().flat_map(|(_, points)| parts(points)) {
+                        path.line.fine d={ "M" (line(part, scale)) } vector-effect="non-scaling-stroke" {}
                     }
                 }
                 div.axis aria-hidden="true" {
                     span { "10 m ago" }
-                    span { "highest " (( self.write)(most)) }
+                    span { "highest " ((self.write)(most)) }
                     span { "now" }
                 }
             }
         }
+    }
+}
+
+/// Runs of points that are near each other.
+fn parts(points: &[(f64, f64)]) -> impl Iterator<Item = &[(f64, f64)]> {
+    points.chunk_by(|(before, _), (after, _)| after - before <= GAP)
+}
+
+fn across(x: f64) -> f64 {
+    x.clamp(0.0, 1.0) * WIDE
+}
+
+fn line(points: &[(f64, f64)], scale: f64) -> String {
+    let place = |(x, y): &(f64, f64)| {
+        let y = HIGH - 1.0 - y / scale * (HIGH - 4.0);
+        format!("{:.1} {y:.1}", across(*x))
+    };
+    let mut all: Vec<String> = points.iter().map(place).collect();
+    // A point that is alone is drawn as a dot.
+    if let [only] = &all[..] {
+        all.push(only.clone());
+    }
+    all.join(" L")
+}
+
+fn area(points: &[(f64, f64)], scale: f64) -> String {
+    let end = |point: Option<&(f64, f64)>| across(point.map_or(0.0, |(x, _)| *x));
+    let (first, last) = (end(points.first()), end(points.last()));
+    let line = line(points, scale);
+    format!("M{first:.1} {HIGH} L{line} L{last:.1} {HIGH} Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_drawn_where_nothing_was_seen() {
+        let points = [(0.1, 1.0), (0.12, 2.0), (0.5, 1.0)];
+        let parts: Vec<_> = parts(&points).map(<[_]>::len).collect();
+        assert_eq!(parts, [2, 1]);
+        assert_eq!(line(&points[2..], 1.0), "300.0 3.0 L300.0 3.0");
+        assert_eq!(
+            area(&points[..2], 2.0),
+            "M60.0 96 L60.0 49.0 L72.0 3.0 L72.0 96 Z"
+        );
     }
 }

@@ -12,7 +12,8 @@ use crate::web::problem::Problem;
 pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let routes = &routes(cx).await?;
     let main = html! {
-        h1 { "Drains" }
+        h1.led { "Drains" }
+        p.lead { "Jobs that go on to Redis or Sidekiq once they are committed here." }
         div #drains data-live {
             @if routes.is_empty() {
                 (empty("A drain hands jobs on to Redis or Sidekiq after they are committed here. In rowlock.toml:",
@@ -29,7 +30,7 @@ async fn routes(cx: &Cx) -> Result<Vec<Value>, Problem> {
     let clock = cx.web.rowlock.clock();
     let mut shown = Vec::new();
     let _turn = cx.turn().await?;
-    for row in &cx.web.rowlock.routes().routes().await? {
+    for row in &cx.web.live.routes(&cx.web).await? {
         let route = declared.iter().find(|route| route.name == row.route);
         let filled = match route {
             Some(route) => Some(fill(route, clock).await),
@@ -55,16 +56,18 @@ fn names(route: &Value) -> String {
 
 fn table(routes: &[Value]) -> Markup {
     html! {
-        section.panel { div.wide { table {
+        section.panel {
+        div.wide tabindex="0" role="region" aria-label="Routes" { table {
             thead { tr {
-                @for head in ["Route", "", "To", "Of"] { th scope="col" { (head) } }
+                @for head in ["Route", "State", "To", "Of"] { th scope="col" { (head) } }
                 @for (head, about) in [
                     ("Waiting", "Due and not handed on"),
                     ("Lag", "How long the first of them has been waiting"),
                     ("Sent", "Handed on and not settled yet"),
                     ("Ready", "In the sink, taken by nobody"),
                     ("Taken", "In the sink, taken by a worker"),
-                    ("Pushed", "Sent to the sink since it began, each time counted: what it lost was sent again"),
+                    ("Pushed", "Sent to the sink since it has its memory, each time counted"),
+                    ("Re-sent", "Lost by the sink and sent again, since it has its memory"),
                 ] { th.n scope="col" title=(about) { (head) } }
             } }
             tbody { @for route in routes {
@@ -77,13 +80,18 @@ fn table(routes: &[Value]) -> Markup {
                     td { @match route["to"].as_str() { Some(to) => code { (to) }, None => "not in this configuration" } }
                     td { (names(route)) }
                     (cell(&count(number(route, "unsent"))))
-                    td.n { (seconds(route, "lag_seconds")) }
+                    td.n { @if number(route, "unsent") == 0 { span.none { "–" } } @else { (seconds(route, "lag_seconds")) } }
                     (cell(&exact(number(route, "sent"))))
-                    @for field in ["ready", "taken", "pushed"] {
+                    @for field in ["ready", "taken", "pushed", "resent"] {
                         (cell(&route[field].as_u64().map_or("–".to_owned(), exact)))
                     }
                 }
             } }
-        } } }
+        } }
+        p.hint {
+            "Waiting jobs are due and not handed on yet, sent ones are handed on and not settled. The rest is what the sink says: "
+            "it counts anew when it loses its memory, and what it had lost is sent again."
+        }
+        }
     }
 }

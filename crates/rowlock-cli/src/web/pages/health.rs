@@ -1,10 +1,11 @@
-//! Health: what `doctor` finds with its remedies; on PostgreSQL what pins the horizon, and who.
+//! Health: what `doctor` finds with its remedies; on PostgreSQL what pins the horizon and who, what is dead,
+//! the ring and the log.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::words::{empty, exact, items, list, number, seconds, state, text, time};
-use super::{Cx, Page};
+use super::{Cx, Page, vitals};
 use crate::web::problem::Problem;
 
 pub async fn show(cx: &Cx) -> Result<Page, Problem> {
@@ -17,13 +18,16 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
         _ => 2,
     });
     let now = cx.now();
+    let store = vitals::show(cx).await?;
     let main = html! {
         h1 { "Health" }
         div #health data-live="15" {
             p.lead { "Looked " (time(now, &checkup, "looked_at")) ", in " (seconds(&checkup, "took_seconds")) ". The same as " code { (cx.command("doctor")) } }
             ul.findings { @for finding in ill { (one(finding)) } }
+            (store.numbers)
             @if cx.is_postgres() {
                 (pins(&cx.get("/pins").await?))
+                (store.tables)
                 (budgets(cx, &cx.get("/budgets").await?))
             }
             section.panel {
@@ -53,7 +57,7 @@ fn pins(found: &Value) -> Markup {
         section.panel {
             h2 { "What pins the horizon" }
             @if pins.is_empty() { p.hint { "Nothing: the server can remove old rows." } }
-            @else { div.wide { table {
+            @else { div.wide tabindex="0" role="region" aria-label="What pins the horizon" { table {
                 thead { tr {
                     @for head in ["What", "By", "Query"] { th scope="col" { (head) } }
                     @for head in ["Age", "Transactions behind"] { th.n scope="col" { (head) } }
@@ -70,7 +74,7 @@ fn pins(found: &Value) -> Markup {
                         td.error { (text(pin, "query")) }
                         td.n { (seconds(pin, "age_seconds")) }
                         td.n { (exact(number(pin, "transactions"))) }
-                        td { @if let Some(remedy) = pin["remedy"].as_str() { code { (remedy) } } }
+                        td { @match pin["remedy"].as_str() { Some(remedy) => code { (remedy) }, None => span.none { "–" } } }
                     }
                 } }
             } } }
@@ -85,8 +89,8 @@ fn budgets(cx: &Cx, found: &Value) -> Markup {
             h2 { "Budgets" }
             @if classes.is_empty() {
                 (empty("How many transactions of a workload class may run at once:", &cx.command("budget set analytics --max 1")))
-            } @else { ul { @for class in classes {
-                li { (text(class, "class")) ": at most " (exact(number(class, "max"))) " at once" }
+            } @else { ul.plain { @for class in classes {
+                li { strong { (text(class, "class")) } ", at most " (exact(number(class, "max"))) " at once" }
             } } }
         }
     }

@@ -17,7 +17,7 @@ pub async fn find(cx: &Cx, id: &str) -> Result<Record, Problem> {
     let _turn = cx.turn().await?;
     let found = cx.web.rowlock.operate().job(id).await?;
     found.ok_or_else(|| {
-        let remedy = "it may have ended and been pruned: retention says how long jobs are kept";
+        let remedy = "look in the list; ended jobs are there for as long as the retention of their kind says";
         Problem::not_found(job_not_found(id), remedy)
     })
 }

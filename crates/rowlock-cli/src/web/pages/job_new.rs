@@ -25,7 +25,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
                 }
                 div.row {
                     label { span { "Queue" } input name="queue" placeholder="as its kind says" autocomplete="off"; }
-                    label { span { "In" } input.short name="in" placeholder="10m" autocomplete="off"; }
+                    label { span { "Starts in" } input.short name="in" placeholder="10m" autocomplete="off"; }
                     label { span { "Unique key" } input name="key" autocomplete="off"; }
                     label { span { "Tags" } input name="tags" placeholder="one two" autocomplete="off"; }
                 }

@@ -169,8 +169,18 @@ fn last_error(job: &Value) -> Markup {
         return html! { span.none { "–" } };
     };
     let message = text(last, "message");
-    let short: String = message.chars().take(120).collect();
-    html! { (short) }
+    html! { span title=(message) { (gist(message)) } }
+}
+
+/// What went wrong, of a message that begins with whom it happened to: `sh exited with 75: timed out`.
+fn gist(message: &str) -> String {
+    let after = message.split_once(" exited with ");
+    let told = after.and_then(|(_, rest)| rest.split_once(':'));
+    let told = told
+        .map(|(_, told)| told.trim())
+        .filter(|told| !told.is_empty());
+    let first = told.unwrap_or(message).lines().next().unwrap_or_default();
+    first.chars().take(120).collect()
 }
 
 /// What is done with a selection, or with all that the filter finds. A page asks before it is done.
@@ -198,5 +208,17 @@ fn pager(filter: &Filter, cursor: Option<&str>, next: Option<&str>, shown: usize
             @if cursor.is_some() { a.button href=(filter.link()) { "Newest" } }
             @if let Some(older) = older { a.button href=(older) rel="next" { "Older" } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_by_what_went_wrong() {
+        assert_eq!(gist("no such user\nat line 3"), "no such user");
+        assert_eq!(gist("sh exited with 75: timed out\n  x"), "timed out");
+        assert_eq!(gist("sh exited with 75:\n"), "sh exited with 75:");
     }
 }

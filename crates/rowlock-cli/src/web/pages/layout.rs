@@ -92,17 +92,21 @@ fn help() -> Markup {
     html! {
         dialog #help aria-labelledby="help-title" {
             h2 #help-title { "Keys" }
+            div.lists {
             dl {
                 @for (_, name, key) in PLACES {
                     div { dt { kbd { "g" } " " kbd { (key) } } dd { (name) } }
                 }
                 div { dt { kbd { "g" } " " kbd { "n" } } dd { "New job" } }
+            }
+            dl {
                 div { dt { kbd { "/" } } dd { "Filter, or find a job" } }
                 div { dt { kbd { "j" } " " kbd { "k" } } dd { "Next row, row before" } }
                 div { dt { kbd { "x" } } dd { "Select the row" } }
                 div { dt { kbd { "Enter" } } dd { "Open the row" } }
                 div { dt { kbd { "?" } } dd { "This list" } }
-                div { dt { kbd { "Esc" } } dd { "Close it" } }
+                div { dt { kbd { "Esc" } } dd { "Leave this list, or a field" } }
+            }
             }
             form method="dialog" { button { "Close" } }
         }

@@ -4,9 +4,10 @@
 //! It looks often while a page is open and seldom otherwise, so that there is something to see for
 //! whoever comes because something is wrong.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -14,12 +15,14 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Response, StatusCode};
 use futures_util::stream;
 use rowlock::clock::Elapsed;
-use rowlock::engine::browse::Glance;
-use rowlock::engine::{Counts, PairRow, WorkerRow};
+use rowlock::engine::browse::{Glance, Run};
+use rowlock::engine::{Counts, PairRow, RouteRow, WorkerRow};
 use rowlock::switch::{Mode, Switch, Target};
 use rowlock::{Error, Name};
 use tokio::sync::{Mutex, MutexGuard, Notify, Semaphore, watch};
 
+use super::runs::{READ, Runs, Spread};
+use super::vitals::Log;
 use crate::web::Web;
 use crate::web::problem::Problem;
 
@@ -37,6 +40,8 @@ pub const WINDOW: Duration = Duration::from_secs(600);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many pages may be open at once.
 const OPEN: usize = 64;
+/// So long after somebody has asked for a page we look as if one were open: whoever asks next needn't wait.
+const LINGER: Duration = Duration::from_secs(10);
 /// A sign of life for whatever stands between us and the browser.
 const BEAT: Duration = Duration::from_secs(15);
 
@@ -50,6 +55,8 @@ pub struct Sample {
     pub waiting: u64,
     /// How long the job that is due longest has been waiting, in seconds.
     pub oldest: f64,
+    /// How long jobs ran that ended since the look before, if any did.
+    pub run: Option<Spread>,
 }
 
 /// What was seen last.
@@ -62,11 +69,23 @@ pub struct Seen {
     pub workers: Vec<WorkerRow>,
     pub switches: Vec<Switch>,
     pub pairs: Vec<PairRow>,
+    /// Read while somebody looks at them.
+    pub routes: Option<Vec<RouteRow>>,
     /// Why the last look failed, if it did.
     pub problem: Option<String>,
     looks: u64,
     /// Completed and failed at the last sample.
     before: (u64, u64),
+    runs: Runs,
+    /// Since when every look has found something due in a queue.
+    due_since: BTreeMap<Name, Elapsed>,
+}
+
+/// Jobs that could be taken now.
+fn due(counts: &Counts) -> u64 {
+    counts
+        .pending
+        .saturating_sub(counts.scheduled + counts.held)
 }
 
 #[derive(Debug)]
@@ -75,6 +94,11 @@ pub struct Live {
     changes: watch::Sender<u64>,
     wake: Notify,
     open: Arc<Semaphore>,
+    /// When somebody last asked for what was seen, and for routes.
+    asked: Asked,
+    asked_routes: Asked,
+    /// How fast the server's log grows.
+    pub log: Log,
 }
 
 impl Default for Live {
@@ -84,7 +108,28 @@ impl Default for Live {
             changes: watch::Sender::new(0),
             wake: Notify::new(),
             open: Arc::new(Semaphore::new(OPEN)),
+            asked: Asked::default(),
+            asked_routes: Asked::default(),
+            log: Log::default(),
         }
+    }
+}
+
+/// When it was last asked for; 0 for never.
+#[derive(Debug, Default)]
+struct Asked(AtomicU64);
+
+impl Asked {
+    /// Whether nobody has asked for a while.
+    fn mark(&self, now: Elapsed) -> bool {
+        let ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).max(1);
+        let before = self.0.swap(ms, Ordering::Relaxed);
+        before == 0 || now.saturating_sub(Duration::from_millis(before)) > LINGER
+    }
+
+    fn is_recent(&self, now: Elapsed) -> bool {
+        let before = self.0.load(Ordering::Relaxed);
+        before > 0 && now.saturating_sub(Duration::from_millis(before)) <= LINGER
     }
 }
 
@@ -97,7 +142,8 @@ impl Live {
             if changed {
                 web.live.changes.send_modify(|n| *n += 1);
             }
-            let open = web.live.changes.receiver_count() > 0;
+            let asked = web.live.asked.is_recent(clock.elapsed());
+            let open = asked || web.live.changes.receiver_count() > 0;
             let pause = clock.sleep(if open { OFTEN } else { SELDOM });
             tokio::select! {
                 () = pause => {}
@@ -106,17 +152,31 @@ impl Live {
         }
     }
 
-    /// What was seen, no older than open pages have it.
+    /// What was seen, about as old as open pages have it.
     pub async fn seen(&self, web: &Web) -> MutexGuard<'_, Seen> {
         let now = web.rowlock.clock().elapsed();
-        let stale = {
-            let seen = self.seen.lock().await;
-            seen.looks == 0 || now.saturating_sub(seen.at) > OFTEN
-        };
-        if stale {
-            self.look(web, false).await;
+        if self.asked.mark(now) {
+            self.wake.notify_one();
         }
+        let is_stale = |seen: &Seen| seen.looks == 0 || now.saturating_sub(seen.at) > OFTEN * 2;
+        let seen = self.seen.lock().await;
+        if !is_stale(&seen) {
+            return seen;
+        }
+        drop(seen);
+        self.look(web, false).await;
         self.seen.lock().await
+    }
+
+    /// The same with the routes: what waits for a sink is counted once for everybody who looks.
+    pub async fn routes(&self, web: &Web) -> Result<Vec<RouteRow>, Error> {
+        let begun = self.asked_routes.mark(web.rowlock.clock().elapsed());
+        if let Some(routes) = self.seen(web).await.routes.clone().filter(|_| !begun) {
+            return Ok(routes);
+        }
+        let routes = web.rowlock.routes().routes().await?;
+        self.seen.lock().await.routes = Some(routes.clone());
+        Ok(routes)
     }
 
     /// Somebody has changed something here: everything is read anew.
@@ -130,10 +190,16 @@ impl Live {
         let clock = web.rowlock.clock();
         let mut seen = self.seen.lock().await;
         let slow = all || seen.looks.is_multiple_of(SLOW) || seen.problem.is_some();
+        // A line has a point for several looks: every other one is enough.
+        let often = !seen.looks.is_multiple_of(2);
         seen.looks += 1;
         let schedule = web.rowlock.schedule();
         let read = async {
             let queues = web.rowlock.browse().glance().await?;
+            let runs = match often {
+                true => None,
+                false => Some(web.rowlock.browse().runs(READ).await?),
+            };
             let rest = match slow {
                 true => Some((
                     web.rowlock.browse().hands().await?,
@@ -142,11 +208,16 @@ impl Live {
                 )),
                 false => None,
             };
-            Ok::<_, Error>((queues, rest))
+            let routes = match self.asked_routes.is_recent(clock.elapsed()) {
+                true => Some(web.rowlock.routes().routes().await?),
+                false => None,
+            };
+            Ok::<_, Error>((queues, runs, rest, routes))
         };
         let problem = match clock.timeout(PATIENCE, read).await {
-            Some(Ok((queues, rest))) => {
-                let mut changed = seen.take(clock.elapsed(), queues);
+            Some(Ok((queues, runs, rest, routes))) => {
+                seen.routes = routes;
+                let mut changed = seen.take(clock.elapsed(), queues, runs.as_deref());
                 if let Some((workers, switches, pairs)) = rest {
                     changed |= seen.switches != switches || seen.workers.len() != workers.len();
                     (seen.workers, seen.switches, seen.pairs) = (workers, switches, pairs);
@@ -200,8 +271,14 @@ impl Live {
 
 impl Seen {
     /// Takes the counts of a look; whether they are new.
-    fn take(&mut self, at: Elapsed, queues: Glance) -> bool {
+    fn take(&mut self, at: Elapsed, queues: Glance, runs: Option<&[Run]>) -> bool {
         let total = Counts::sum(queues.values().map(|queue| &queue.counts));
+        self.due_since
+            .retain(|name, _| queues.get(name).is_some_and(|queue| due(&queue.counts) > 0));
+        for (name, _) in queues.iter().filter(|(_, queue)| due(&queue.counts) > 0) {
+            self.due_since.entry(name.clone()).or_insert(at);
+        }
+        self.at = at;
         let last = self
             .samples
             .back()
@@ -222,6 +299,7 @@ impl Seen {
                 failed: rate(total.failed, self.before.1),
                 waiting: total.pending,
                 oldest: self.oldest(&queues),
+                run: runs.and_then(|runs| self.runs.take(runs)),
             });
             self.before = (total.completed, total.failed);
         }
@@ -242,10 +320,22 @@ impl Seen {
         on.any(|on| on.target == Target::Queue && on.mode != Mode::Reject && on.name == *queue)
     }
 
+    /// How long the job of a queue that is due longest has been waiting, where any may be taken: what a switch
+    /// holds isn't late. Beside such jobs nobody knows whose the oldest is, but not for how long others have been
+    /// seen to wait.
+    pub fn late(&self, queue: &Name, counts: &Counts) -> Option<f64> {
+        let oldest = counts.oldest_pending_seconds.filter(|_| due(counts) > 0)?;
+        if counts.held == 0 {
+            return Some(oldest);
+        }
+        let since = self.due_since.get(queue).copied().unwrap_or(self.at);
+        Some(oldest.min(self.at.saturating_sub(since).as_secs_f64()))
+    }
+
     /// How long a job has been due that somebody should have taken.
     fn oldest(&self, queues: &Glance) -> f64 {
         let going = queues.iter().filter(|(name, _)| !self.is_stopped(name));
-        let waits = going.filter_map(|(_, queue)| queue.counts.oldest_pending_seconds);
+        let waits = going.filter_map(|(name, queue)| self.late(name, &queue.counts));
         waits.fold(0.0, f64::max)
     }
 
@@ -278,23 +368,46 @@ mod tests {
     }
 
     #[test]
+    fn what_a_switch_holds_is_not_late() {
+        let (mail, at) = (Name::new("mail").unwrap(), Duration::from_secs);
+        let queue = |pending, held| {
+            let mut queue = Capped::default();
+            (queue.counts.pending, queue.counts.held) = (pending, held);
+            queue.counts.oldest_pending_seconds = Some(90.0);
+            queue
+        };
+        let mut seen = Seen::default();
+        let mut late = |seconds, queue: Capped| {
+            seen.take(at(seconds), [(mail.clone(), queue.clone())].into(), None);
+            seen.late(&mail, &queue.counts)
+        };
+        assert_eq!(late(10, queue(3, 0)), Some(90.0));
+        assert_eq!(late(13, queue(3, 3)), None, "all of them are held");
+        assert_eq!(late(16, queue(5, 3)), Some(0.0), "others have just come");
+        assert_eq!(late(26, queue(5, 3)), Some(10.0), "and are still there");
+    }
+
+    #[test]
     fn rates_are_differences_and_a_page_hears_when_they_end() {
         let mut seen = Seen::default();
         let at = Duration::from_secs;
-        assert!(seen.take(at(10), glance(100, 3)));
+        assert!(seen.take(at(10), glance(100, 3), None));
         assert_eq!(seen.samples[0].completed, 0.0);
-        assert!(seen.take(at(12), glance(124, 4)));
+        assert!(seen.take(at(12), glance(124, 4), None));
         let last = seen.samples[1];
         assert_eq!((last.completed, last.failed), (12.0, 0.5));
         assert_eq!(seen.ended(at(60)), (24.0, 1.0));
-        assert!(seen.take(at(14), glance(124, 4)), "the rate has fallen");
-        assert!(!seen.take(at(16), glance(124, 4)));
         assert!(
-            seen.take(at(18), glance(100, 4)),
+            seen.take(at(14), glance(124, 4), None),
+            "the rate has fallen"
+        );
+        assert!(!seen.take(at(16), glance(124, 4), None));
+        assert!(
+            seen.take(at(18), glance(100, 4), None),
             "pruned is new, and no rate"
         );
         assert_eq!(seen.samples[4].completed, 0.0);
-        seen.take(at(617), glance(100, 4));
+        seen.take(at(617), glance(100, 4), None);
         assert_eq!(seen.samples.len(), 2);
     }
 }

@@ -7,6 +7,7 @@
 
 mod asset;
 mod bulk;
+mod bulk_count;
 mod chart;
 mod drains;
 mod filter;
@@ -24,9 +25,11 @@ mod pairs;
 mod pairs_act;
 mod payload;
 mod queues;
+mod runs;
 mod seal;
 mod switches;
 mod verdict;
+mod vitals;
 mod words;
 mod workers;
 
@@ -160,7 +163,7 @@ impl Cx {
     fn frame(&self, page: &Page) -> Markup {
         let store = match &self.web.setup.store {
             Store::Sqlite(address) => format!("sqlite {}", show::path(&address.path)),
-            Store::Postgres(_) => "postgres".to_owned(),
+            Store::Postgres(address) => address.to_string(),
         };
         let note = self.query.get("note");
         let frame = Frame {

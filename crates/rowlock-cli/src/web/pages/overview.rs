@@ -47,13 +47,23 @@ fn sentence(verdict: &Verdict, seen: &Seen) -> Markup {
                         li {
                             @if n > 0 { (reason.words) ": " }
                             span.remedy { (reason.remedy) } " "
-                            a href=(reason.page) { "Look" }
+                            a href=(reason.page) { (place(&reason.page)) }
                         }
                     }
                     @if more > 6 { li { "and " (more - 6) " more" } }
                 }
             }
         }
+    }
+}
+
+/// Where a link leads, for whoever hears it without the sentence before.
+fn place(page: &str) -> &'static str {
+    match page.split(['/', '?']).nth(1) {
+        Some("jobs") => "Show these jobs",
+        Some("queues") => "Go to queues",
+        Some("pairs") => "Go to the pair",
+        _ => "Go to health",
     }
 }
 
@@ -81,16 +91,18 @@ fn numbers(seen: &Seen) -> Markup {
     }
 }
 
-fn charts(seen: &Seen) -> [Chart<'static>; 4] {
-    let points = |value: fn(&Sample) -> f64| line(seen, value);
+fn charts(seen: &Seen) -> [Chart<'static>; 5] {
+    let points = |value: fn(&Sample) -> f64| line(seen, |sample| Some(value(sample)));
     let last = seen.samples.back();
     let now = |value: fn(&Sample) -> f64| last.map_or(0.0, value);
+    let ran = line(seen, |sample| sample.run.map(|run| run.median));
     [
         Chart {
             title: "Throughput",
             now: rate(now(|sample| sample.completed)),
             class: "good",
             points: points(|sample| sample.completed),
+            above: None,
             write: rate,
             about: "Jobs completed in a second",
         },
@@ -99,6 +111,7 @@ fn charts(seen: &Seen) -> [Chart<'static>; 4] {
             now: rate(now(|sample| sample.failed)),
             class: "bad",
             points: points(|sample| sample.failed),
+            above: None,
             write: rate,
             about: "Jobs given up in a second",
         },
@@ -107,14 +120,26 @@ fn charts(seen: &Seen) -> [Chart<'static>; 4] {
             now: span(now(|sample| sample.oldest)),
             class: "warn",
             points: points(|sample| sample.oldest),
+            above: None,
             write: span,
             about: "How long the job that is due longest has been waiting, where nobody has stopped it",
+        },
+        Chart {
+            title: "Run time",
+            now: ran.last().map_or("–".to_owned(), |(_, last)| span(*last)),
+            class: "busy",
+            points: ran,
+            above: Some(("95 %:", line(seen, |sample| sample.run.map(|run| run.p95)))),
+            write: span,
+            about: "How long half of the jobs that ended lately ran at most; above it nineteen of twenty. Read from \
+                    the newest jobs that have ended",
         },
         Chart {
             title: "Depth",
             now: count(last.map_or(0, |sample| sample.waiting)),
             class: "busy",
             points: points(|sample| sample.waiting as f64),
+            above: None,
             write: |n| count(n as u64),
             about: "Jobs that wait, whatever for",
         },
@@ -124,17 +149,24 @@ fn charts(seen: &Seen) -> [Chart<'static>; 4] {
 /// A step of the charts: what a look or two say by chance is evened out.
 const STEP: f64 = 8.0;
 
-fn line(seen: &Seen, value: fn(&Sample) -> f64) -> Vec<(f64, f64)> {
+fn line(seen: &Seen, value: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
     let mut steps: Vec<(f64, f64, f64)> = Vec::new();
     // The first look has nothing to compare itself with.
     for sample in seen.samples.iter().skip(1) {
+        let Some(value) = value(sample) else {
+            continue;
+        };
         let place = (sample.at.as_secs_f64() / STEP).floor();
         match steps.last_mut() {
-            Some((at, sum, n)) if *at == place => (*sum, *n) = (*sum + value(sample), *n + 1.0),
-            _ => steps.push((place, value(sample), 1.0)),
+            Some((at, sum, n)) if *at == place => (*sum, *n) = (*sum + value, *n + 1.0),
+            _ => steps.push((place, value, 1.0)),
         }
     }
     let now = seen.at.as_secs_f64();
+    // One look of a step that has just begun would say anything.
+    if steps.len() > 1 && steps.last().is_some_and(|(at, ..)| (at + 1.0) * STEP > now) {
+        steps.pop();
+    }
     let place = |(at, sum, n): &(f64, f64, f64)| {
         let age = (now - (at + 1.0) * STEP).max(0.0);
         (1.0 - age / WINDOW.as_secs_f64(), sum / n)
@@ -174,7 +206,7 @@ fn queues(cx: &Cx, seen: &Seen) -> Markup {
                         (cell(&count(counts.processing)))
                         (cell(&exact(counts.completed)))
                         (cell(&exact(counts.failed)))
-                        td.n { (counts.oldest_pending_seconds.map_or("–".to_owned(), span)) }
+                        td.n { (seen.late(name, counts).map_or("–".to_owned(), span)) }
                     }
                 } }
             } }

@@ -39,6 +39,7 @@ fn health(pair: &Value) -> Markup {
         @if pair["paused"] == true { (state("paused")) }
         @else if pair["error"].is_string() { (state("error")) }
         @else if pair["last_success"].is_null() { (state("new")) }
+        @else if number(pair, "held_back") > 0 { (state("held back")) }
         @else { (state("ok")) }
     }
 }
@@ -48,7 +49,7 @@ fn pair_table(cx: &Cx, pairs: &[Value]) -> Markup {
     html! {
         div.wide { table {
             thead { tr {
-                @for head in ["Pair", "", "Every", "Last tick"] { th scope="col" { (head) } }
+                @for head in ["Pair", "State", "Every", "Last tick"] { th scope="col" { (head) } }
                 @for (head, about) in [
                     ("Found", "Rows of the last tick"),
                     ("Added", "Jobs of the last tick"),
@@ -76,7 +77,7 @@ fn pair_table(cx: &Cx, pairs: &[Value]) -> Markup {
 fn cron_table(cx: &Cx, crons: &[Value]) -> Markup {
     let now = cx.now();
     html! {
-        div.wide { table {
+        div.wide tabindex="0" role="region" aria-label="Crons" { table {
             thead { tr {
                 @for head in ["Cron", "Kind", "Times", "Next", "Last"] { th scope="col" { (head) } }
                 @if cx.may_change() { th scope="col" { span.hidden { "Run, pause or resume" } } }
@@ -88,7 +89,7 @@ fn cron_table(cx: &Cx, crons: &[Value]) -> Markup {
                 tr {
                     th scope="row" { (name) @if paused { " " (state("paused")) } }
                     td.kind { (text(cron, "kind")) }
-                    td { code { (text(cron, "cron")) } " " span.hint { (text(cron, "tz")) ", missed: " (text(cron, "missed")) } }
+                    td { code { (text(cron, "cron")) } " " span.hint { (text(cron, "tz")) } div.reason { (missed(text(cron, "missed"))) } }
                     td { @if paused { span.none { "–" } } @else { (time(now, cron, "next_at")) } }
                     td {
                         (time(now, cron, "last_tick"))
@@ -102,6 +103,15 @@ fn cron_table(cx: &Cx, crons: &[Value]) -> Markup {
                 }
             } }
         } }
+    }
+}
+
+/// What becomes of times at which nobody was there.
+fn missed(policy: &str) -> &'static str {
+    match policy {
+        "skip" => "none for those that were missed",
+        "all" => "one for each that was missed",
+        _ => "one for all that were missed",
     }
 }
 
@@ -180,8 +190,11 @@ fn held(cx: &Cx, path: &str, keys: &Value) -> Markup {
     html! {
         @if all.is_empty() { p.hint { "None: a tick may have every row it finds." } }
         @else {
-            div.wide { table {
-                thead { tr { @for head in ["Key", "Why", "Until", ""] { th scope="col" { (head) } } } }
+            div.wide tabindex="0" role="region" aria-label="Keys held back" { table {
+                thead { tr {
+                    @for head in ["Key", "Why", "Until"] { th scope="col" { (head) } }
+                    th scope="col" { span.hidden { "Lift" } }
+                } }
                 tbody { @for key in all {
                     tr {
                         th scope="row" { code { (text(key, "key")) } }

@@ -1,30 +1,58 @@
 //! Queues: how much waits where, and whether it may be taken.
 
+use std::collections::BTreeMap;
+
 use axum::http::Method;
 use maud::{Markup, html};
+use rowlock::engine::Counts;
 use serde_json::{Value, json};
 
 use super::form::{Form, encode};
 use super::note::Note;
-use super::words::{cell, count, empty, exact, items, number, seconds, state, text};
+use super::words::{cell, count, empty, exact, items, span, state, text};
 use super::{Cx, Done, Page};
 use crate::web::problem::Problem;
 
+/// What is in each, and how long the job that is due longest has been waiting.
+type Queues<'a> = BTreeMap<&'a str, (Counts, Option<f64>)>;
+
 pub async fn show(cx: &Cx) -> Result<Page, Problem> {
-    let found = cx.get("/queues").await?;
-    let queues = items(&found);
+    let switches = cx.get("/switches").await?;
+    let stopped = stopped(items(&switches));
+    // What everybody sees: counting again for each page would cost what waits.
+    let seen = cx.web.live.seen(&cx.web).await;
+    let mut queues: Queues<'_> = seen
+        .queues
+        .iter()
+        .map(|(name, queue)| {
+            let late = seen.late(name, &queue.counts);
+            (name.as_str(), (queue.counts.clone(), late))
+        })
+        .collect();
+    for name in stopped.keys() {
+        queues.entry(name).or_default();
+    }
     let main = html! {
         h1 { "Queues" }
         div #queues data-live {
             @if queues.is_empty() {
                 (empty("A queue is there as soon as a job is in it:", &cx.command("enqueue echo --queue mail")))
-            } @else { (table(cx, queues)) }
+            } @else { (table(cx, &queues, &stopped)) }
         }
     };
     Ok(Page::new("Queues", "/queues", main))
 }
 
-fn table(cx: &Cx, queues: &[Value]) -> Markup {
+/// Queues that nothing is taken from, and why.
+fn stopped(switches: &[Value]) -> BTreeMap<&str, &str> {
+    let of_queues = switches.iter().filter(|on| text(on, "target") == "queue");
+    let stopping = of_queues.filter(|on| text(on, "mode") != "reject");
+    stopping
+        .map(|on| (text(on, "name"), text(on, "reason")))
+        .collect()
+}
+
+fn table(cx: &Cx, queues: &Queues<'_>, stopped: &BTreeMap<&str, &str>) -> Markup {
     html! {
         section.panel { div.wide { table {
             thead { tr {
@@ -34,23 +62,22 @@ fn table(cx: &Cx, queues: &[Value]) -> Markup {
                 }
                 @if cx.may_change() { th scope="col" { span.hidden { "Pause or resume" } } }
             } }
-            tbody { @for queue in queues {
-                @let name = text(queue, "queue");
-                @let paused = queue["paused"] == true;
+            tbody { @for (name, (counts, late)) in queues {
+                @let why = stopped.get(name);
                 tr data-row {
                     th scope="row" {
                         a.id href={ "/jobs?queue=" (encode(name)) } { (name) }
-                        @if paused {
+                        @if let Some(why) = why {
                             " " (state("paused"))
-                            @if let Some(reason) = queue["reason"].as_str() { div.reason { (reason) } }
+                            @if !why.is_empty() { div.reason { (why) } }
                         }
                     }
-                    @for field in ["pending", "scheduled", "retrying", "held", "processing"] {
-                        (cell(&count(number(queue, field))))
+                    @for n in [counts.pending, counts.scheduled, counts.retrying, counts.held, counts.processing] {
+                        (cell(&count(n)))
                     }
-                    @for field in ["completed", "failed"] { (cell(&exact(number(queue, field)))) }
-                    td.n { (seconds(queue, "oldest_pending_seconds")) }
-                    @if cx.may_change() { td.acts { (acts(cx, name, paused)) } }
+                    @for n in [counts.completed, counts.failed] { (cell(&exact(n))) }
+                    td.n { (late.map_or("–".to_owned(), span)) }
+                    @if cx.may_change() { td.acts { (acts(cx, name, why.is_some())) } }
                 }
             } }
         } } }

@@ -29,7 +29,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
 fn table(cx: &Cx, on: &[Value]) -> Markup {
     let now = cx.now();
     html! {
-        section.panel { h2 { "On" } div.wide { table {
+        section.panel { h2 { "On" } div.wide tabindex="0" role="region" aria-label="Switches" { table {
             thead { tr {
                 @for head in ["What", "Does", "Why", "By", "Until"] { th scope="col" { (head) } }
                 th.n scope="col" title="Enqueues that were refused" { "Rejected" }

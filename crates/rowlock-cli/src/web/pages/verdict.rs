@@ -74,7 +74,7 @@ impl Verdict {
             .count();
         for (name, queue) in &seen.queues {
             let counts = &queue.counts;
-            let oldest = counts.oldest_pending_seconds.unwrap_or_default();
+            let oldest = seen.late(name, counts).unwrap_or_default();
             let page = format!("/jobs?state=pending&queue={name}");
             if seen.is_stopped(name) && counts.pending > 0 {
                 let words = match counts.pending {

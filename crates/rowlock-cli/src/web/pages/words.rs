@@ -93,7 +93,7 @@ pub fn state(word: &str) -> Markup {
         "failed" | "error" => "bad",
         "processing" | "info" => "busy",
         "pending" => "wait",
-        "warn" | "paused" | "hold" | "pause" | "reject" => "warn",
+        "warn" | "paused" | "hold" | "pause" | "reject" | "held back" | "nobody drains" => "warn",
         _ => "off",
     };
     html! { span class={ "badge " (class) } { (word) } }

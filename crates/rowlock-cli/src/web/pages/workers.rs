@@ -29,7 +29,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
 fn table(cx: &Cx, workers: &[Value]) -> Markup {
     let now = cx.now();
     html! {
-        section.panel { div.wide { table {
+        section.panel { div.wide tabindex="0" role="region" aria-label="Workers" { table {
             thead { tr {
                 th scope="col" { "Worker" }
                 th scope="col" { "Lease" }

@@ -9,7 +9,7 @@ use super::operate::most;
 use super::row::{self, count, get, name, span, time};
 use super::statements::sql;
 use crate::claim::WorkerId;
-use crate::engine::browse::{BYTES, Browse, Glance, LOOK, MOST, Page};
+use crate::engine::browse::{BYTES, Browse, Glance, LOOK, MOST, Page, Run};
 use crate::engine::{Filter, WorkerRow};
 use crate::error::Result;
 use crate::job::{JobId, JobState, Name, Record};
@@ -112,6 +112,17 @@ impl Browse for Postgres {
             })
         };
         rows.iter().map(read).collect()
+    }
+
+    async fn runs(&self, limit: usize) -> Result<Vec<Run>> {
+        let limit = most(limit);
+        let mut runs = Vec::new();
+        for row in &self.look(sql!("runs"), &[(&limit, Type::INT8)]).await? {
+            if let (Some(finished_at), Some(took)) = (time(row, 0)?, span(row, 1)?) {
+                runs.push(Run { finished_at, took });
+            }
+        }
+        Ok(runs)
     }
 }
 

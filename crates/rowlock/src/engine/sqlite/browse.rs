@@ -10,7 +10,7 @@ use super::error::map;
 use super::health::all;
 use super::statements::sql;
 use super::{Sqlite, lane, operate, row};
-use crate::engine::browse::{BYTES, Browse, Capped, Glance, LOOK, MOST, Page};
+use crate::engine::browse::{BYTES, Browse, Capped, Glance, LOOK, MOST, Page, Run};
 use crate::engine::{Filter, WorkerRow};
 use crate::error::Result;
 use crate::job::{JobId, JobState, Name, Record};
@@ -33,6 +33,23 @@ impl Browse for Sqlite {
     async fn hands(&self) -> Result<Vec<WorkerRow>> {
         self.read(operate::workers).await
     }
+
+    async fn runs(&self, limit: usize) -> Result<Vec<Run>> {
+        self.read(move |on| runs(on, limit)).await
+    }
+}
+
+fn runs(connection: &Connection, limit: usize) -> Result<Vec<Run>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let found = all(connection, sql!("runs"), [limit], |row| {
+        Ok((row::time(row, 0)?, row::span(row, 1)?))
+    })?;
+    let run = |(finished_at, took): (Option<Timestamp>, _)| {
+        finished_at
+            .zip(took)
+            .map(|(finished_at, took)| Run { finished_at, took })
+    };
+    Ok(found.into_iter().filter_map(run).collect())
 }
 
 fn browse(connection: &Connection, filter: &Filter, newest: bool) -> Result<Page> {

@@ -56,7 +56,7 @@ const PAGES: usize = 1_000;
 const NAMED: usize = 5;
 
 /// The keys below the prefix, and those that a name follows.
-const OURS: [(&str, &str); 17] = [
+const OURS: [(&str, &str); 18] = [
     ("asked", "hash"),
     ("begun", "hash"),
     ("collector", "string"),
@@ -70,6 +70,7 @@ const OURS: [(&str, &str); 17] = [
     ("pushed", "string"),
     ("ready:", "list"),
     ("reports", "stream"),
+    ("resent", "string"),
     ("running:", "set"),
     ("tally", "hash"),
     ("worker:", "string"),

@@ -318,7 +318,7 @@ impl Sink for RedisSink {
     }
 
     async fn fill(&self) -> Result<Fill> {
-        let (ready, taken, reports, workers, pushed) = ASK
+        let (ready, taken, reports, workers, pushed, resent) = ASK
             .run(&self.link, |command| {
                 command.arg("fill");
             })
@@ -329,6 +329,14 @@ impl Sink for RedisSink {
             reports,
             workers,
             pushed,
+            resent,
         })
+    }
+
+    async fn count_lost(&self, jobs: usize) -> Result<()> {
+        let key = format!("{}:resent", self.link.address().keys());
+        let mut count = redis::cmd("INCRBY");
+        let _: i64 = self.link.ask(count.arg(&key).arg(jobs), "resent").await?;
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@
 --   forget: how many reports, for each its id in the stream and how many verdicts it has, how many jobs
 --           were reported, then for each job id and token: first those
 --   recall: for each job: id, token, cancel or stop
---   fill: nothing; answer: ready, taken, told, living workers, ever pushed
+--   fill: nothing; answer: ready, taken, told, living workers, ever pushed, of these sent again
 local what = ARGV[1]
 
 -- The ids of jobs that are named and held under the token they are named with, and what is held.
@@ -220,8 +220,8 @@ if what == 'fill' then
   for _, worker in ipairs(call('SMEMBERS', WORKERS)) do
     if is_alive(worker) then workers = workers + 1 end
   end
-  local pushed = call('GET', P .. ':pushed')
-  return { tally[1] or '0', tally[2] or '0', tally[3] or '0', workers, pushed or '0' }
+  local counts = call('MGET', P .. ':pushed', P .. ':resent')
+  return { tally[1] or '0', tally[2] or '0', tally[3] or '0', workers, counts[1] or '0', counts[2] or '0' }
 end
 
 return redis.error_reply('ERR ask.lua knows no ' .. what)

@@ -4,28 +4,31 @@ use anyhow::{Context, Result, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub(super) struct Client {
+pub(crate) struct Client {
     address: String,
+    /// What every path begins with.
+    root: &'static str,
     stream: Option<TcpStream>,
     read: Vec<u8>,
 }
 
 impl Client {
-    pub(super) fn new(address: &str) -> Self {
+    pub(crate) fn new(address: &str, root: &'static str) -> Self {
         Self {
             address: address.to_owned(),
+            root,
             stream: None,
             read: Vec::new(),
         }
     }
 
     /// The status and the body.
-    pub(super) async fn get(&mut self, path: &str) -> Result<(u16, Vec<u8>)> {
+    pub(crate) async fn get(&mut self, path: &str) -> Result<(u16, Vec<u8>)> {
         self.get_with(path, "").await
     }
 
     /// The same, with lines of its own in the head.
-    pub(super) async fn get_with(&mut self, path: &str, lines: &str) -> Result<(u16, Vec<u8>)> {
+    pub(crate) async fn get_with(&mut self, path: &str, lines: &str) -> Result<(u16, Vec<u8>)> {
         let answer = self.ask(path, lines).await;
         if answer.is_err() {
             self.stream = None;
@@ -40,8 +43,8 @@ impl Client {
         };
         stream.set_nodelay(true)?;
         let request = format!(
-            "GET /api/v1{path} HTTP/1.1\r\nHost: {}\r\n{lines}\r\n",
-            self.address
+            "GET {}{path} HTTP/1.1\r\nHost: {}\r\n{lines}\r\n",
+            self.root, self.address
         );
         stream.write_all(request.as_bytes()).await?;
         self.read.clear();

@@ -1,6 +1,7 @@
 //! `rowlock dashboard` in a process of its own.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -8,24 +9,29 @@ use rowlock::run::task::Thread;
 
 use crate::server::Server;
 
-pub(super) struct Served {
+pub(crate) struct Served {
     child: Child,
-    pub(super) address: String,
+    pub(crate) address: String,
     _reading: Thread,
 }
 
 impl Served {
-    pub(super) fn start(server: &Server) -> Result<Self> {
+    /// Over a schema.
+    pub(crate) fn start(server: &Server) -> Result<Self> {
+        Self::of(&server.url, &["--schema", &server.schema])
+    }
+
+    /// Over a file.
+    pub(crate) fn of_file(path: &Path) -> Result<Self> {
+        Self::of(&format!("sqlite:{}", path.display()), &[])
+    }
+
+    fn of(url: &str, more: &[&str]) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args([
-                "dashboard",
-                "--bind",
-                "127.0.0.1:0",
-                "--schema",
-                &server.schema,
-            ])
+            .args(["dashboard", "--bind", "127.0.0.1:0"])
+            .args(more)
             // Not as an argument: everybody can see those, and it may have a password.
-            .env("ROWLOCK_URL", &server.url)
+            .env("ROWLOCK_URL", url)
             .env_remove("ROWLOCK_CONFIG")
             .env_remove("ROWLOCK_DASHBOARD_TOKEN")
             .env_remove("ROWLOCK_DASHBOARD_READER_TOKEN")
