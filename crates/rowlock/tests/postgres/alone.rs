@@ -237,6 +237,7 @@ pub async fn programs_of_the_schema_before_go_on_after_the_migration(small: Smal
     let before = "DROP TRIGGER queue_switched ON rowlock.queue; DROP TRIGGER kind_changed ON rowlock.kind;
         DROP FUNCTION rowlock.queue_switched, rowlock.kind_changed, rowlock.note_plain, rowlock.claim_in_levels,
             rowlock.claim_0, rowlock.claim_1, rowlock.claim_2, rowlock.claim_3, rowlock.stage_plain;
+        DROP INDEX rowlock.key_holder;
         ALTER TABLE rowlock.kind DROP COLUMN plain;
         DELETE FROM rowlock.migration WHERE version > 4; DELETE FROM rowlock.schema_part";
     small.side.execute(before).unwrap();

@@ -423,6 +423,7 @@ pub async fn a_store_of_the_first_schema_is_brought_up_to_date(small: Small) {
          DROP TRIGGER queue_switched ON rowlock.queue;
          DROP TRIGGER kind_changed ON rowlock.kind;
          DROP FUNCTION rowlock.queue_switched, rowlock.kind_changed;
+         DROP INDEX rowlock.key_holder;
          ALTER TABLE rowlock.kind DROP COLUMN plain;
          ALTER TABLE rowlock.queue DROP COLUMN route;
          DELETE FROM rowlock.migration WHERE version > 1;
