@@ -19,7 +19,7 @@ const STEP: Duration = Duration::from_millis(20);
 /// What runs within this time may lie ready.
 const AHEAD: Duration = Duration::from_millis(200);
 /// What has finished within less than this says nothing about the time after.
-const SHORTEST: Duration = Duration::from_millis(100);
+const SHORTEST: Duration = Duration::from_millis(250);
 
 impl Ahead {
     /// For a worker with so many slots.
@@ -93,8 +93,8 @@ mod tests {
         ahead.finished(at(0), 100);
         assert_eq!(
             ahead.allowed(at(0)),
-            208,
-            "not less than a tenth of a second counts"
+            88,
+            "a quarter of a second counts at least"
         );
         assert_eq!(ahead.allowed(at(400)), 58);
     }

@@ -143,6 +143,10 @@ impl Postgres {
             }
             None => None,
         };
+        // Nor do we wait any longer than that.
+        if asked.is_none() {
+            return Err(silence(statement.name));
+        }
         match unheard.client.take() {
             Some(client) => answered(client, asked, statement.name),
             None => Err(silence(statement.name)),

@@ -11,6 +11,7 @@ use tokio_postgres::types::Type;
 use super::holdings::{Asking, Held, Lot};
 use super::outlook::Outlook;
 use super::row::{self, Leased, Summary};
+use super::sweep::Budget;
 use super::{Postgres, lock};
 use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder};
 use crate::clock;
@@ -147,7 +148,9 @@ impl Postgres {
                     (&route, Type::TEXT),
                 ],
             )
-            .await?;
+            .await
+            // Rows that it had locked are passed by from now on, but for a claim without bounds.
+            .inspect_err(|_| *lock(&outlook.budget) = Budget::default())?;
         let answer = self.keep(wanted, limit, &rows)?;
         asking.answered();
         if answer.1.swept {

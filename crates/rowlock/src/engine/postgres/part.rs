@@ -58,6 +58,7 @@ fn index(schema: &Schema, name: &str) -> Option<String> {
                 Some(rest[..end].trim_end().to_owned())
             };
             texts.extend(within(format!("CREATE INDEX {name} ON ")));
+            texts.extend(within(format!("CREATE INDEX IF NOT EXISTS {name} ON ")));
             texts.extend(within(format!(
                 "ALTER INDEX {}.{name} SET ",
                 schema.as_str()
@@ -99,6 +100,8 @@ mod tests {
             held.contains("CREATE INDEX aside_held ON shop.aside (queue, kind) WHERE held;"),
             "{held}"
         );
+        let holder = of("index key_holder").unwrap();
+        assert!(holder.contains("key_holder ON shop.key (id);"), "{holder}");
         assert_eq!(of("index other"), None);
         assert_eq!(of("table job_0"), None);
         let text = of("function is_on").unwrap();

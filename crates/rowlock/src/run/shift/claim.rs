@@ -12,10 +12,11 @@ use crate::run::fetch::{Claiming, Hauled, Look, fetch};
 use crate::settle::{Group, Verdict};
 
 impl Shift {
-    /// Asks for ordinary jobs, and beside them for the one suspect this process may run.
-    pub(super) fn ask(&mut self, room: usize) -> Result<Claiming> {
+    /// Asks for ordinary jobs, and beside them for the one suspect this process may run: not while another claim is
+    /// under way, which may bring one.
+    pub(super) fn ask(&mut self, room: usize, alone: bool) -> Result<Claiming> {
         let ordinary = self.wanted(room, false)?;
-        let suspect = match self.may_ask_for_suspect() {
+        let suspect = match alone && self.may_ask_for_suspect() {
             true => Some(self.wanted(1, true)?),
             false => None,
         };

@@ -194,7 +194,8 @@ impl Shift {
             while let Some(room) = self.wanted_room(look, &claiming) {
                 wakeups.mark();
                 meanwhile = false;
-                claiming.begin(room, self.ask(room)?);
+                let alone = claiming.is_empty();
+                claiming.begin(room, self.ask(room, alone)?);
             }
             tokio::select! {
                 biased;
@@ -202,6 +203,8 @@ impl Shift {
                 haul = claiming.answer() => {
                     look = match self.take(settling, haul) {
                         Err(Error::LeaseLost) => {
+                            // What the others bring belongs to whoever took over.
+                            claiming = Claims::default();
                             self.start_again(stop).await?;
                             Look::Now
                         }
