@@ -19,7 +19,7 @@ fn tables_are_made_once_and_their_state_is_told() {
     assert!(store.ok(&["migrate", "up"]).ends_with(", nothing to do\n"));
     assert_eq!(
         store.json(&["migrate", "status", "--json"]),
-        serde_json::json!({ "stored": 5, "latest": 5, "drift": [] })
+        serde_json::json!({ "stored": 6, "latest": 6, "drift": [] })
     );
     store.sql("DROP INDEX rowlock.job_2_ready");
     let status = store.ok(&["migrate", "status"]);
