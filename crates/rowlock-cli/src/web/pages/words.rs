@@ -73,6 +73,11 @@ pub fn cell(shown: &str) -> Markup {
     html! { td.n.none[nothing] { (shown) } }
 }
 
+/// Jobs that were given up: in the colour of what is wrong, unless there are none.
+pub fn failures(n: u64) -> Markup {
+    html! { td.n.none[n == 0].bad[n > 0] { (exact(n)) } }
+}
+
 /// Seconds as people say them; a dash where there are none.
 pub fn seconds(of: &Value, field: &str) -> String {
     match of[field].as_f64() {
