@@ -7,7 +7,7 @@
   // Times go on between two updates, by the server's clock.
   const ahead = Date.parse(document.body.dataset.now) - Date.now() || 0;
   const coarse = (s) =>
-    s < 60 ? s + " s" : s < 3600 ? Math.floor(s / 60) + " m" : s < 86400 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " d";
+    s < 60 ? s + " s" : s < 3600 ? Math.floor(s / 60) + " m" : s < 86400 ? Math.floor(s / 3600) + " h " + Math.floor((s % 3600) / 60) + " m" : Math.floor(s / 86400) + " d";
   const tell = () => {
     for (const time of all("time[datetime]")) {
       const s = Math.trunc((Date.now() + ahead - Date.parse(time.dateTime)) / 1000);
