@@ -105,6 +105,15 @@ fn charts(seen: &Seen) -> [Chart<'static>; 5] {
             about: "Jobs completed in a second",
         },
         Chart {
+            title: "Run time",
+            class: "busy",
+            points: line(seen, |sample| sample.run.map(|run| run.median)),
+            above: Some(("95 %:", line(seen, |sample| sample.run.map(|run| run.p95)))),
+            write: span,
+            about: "How long half of the jobs that ended lately ran at most; above it nineteen of twenty. Read from \
+                    the newest jobs that have ended",
+        },
+        Chart {
             title: "Failures",
             class: "bad",
             points: points(|sample| sample.failed),
@@ -119,15 +128,6 @@ fn charts(seen: &Seen) -> [Chart<'static>; 5] {
             above: None,
             write: span,
             about: "How long the job that is due longest has been waiting, where nobody has stopped it",
-        },
-        Chart {
-            title: "Run time",
-            class: "busy",
-            points: line(seen, |sample| sample.run.map(|run| run.median)),
-            above: Some(("95 %:", line(seen, |sample| sample.run.map(|run| run.p95)))),
-            write: span,
-            about: "How long half of the jobs that ended lately ran at most; above it nineteen of twenty. Read from \
-                    the newest jobs that have ended",
         },
         Chart {
             title: "Waiting",

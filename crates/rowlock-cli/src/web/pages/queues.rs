@@ -61,7 +61,7 @@ fn table(cx: &Cx, queues: &Queues<'_>, stopped: &BTreeMap<&str, &str>) -> Markup
                 @for head in ["Due", "Scheduled", "Held", "of these retrying", "Running", "Completed", "Failed", "Oldest due"] {
                     th.n scope="col" { (head) }
                 }
-                @if cx.may_change() { th scope="col" { span.hidden { "Pause or resume" } } }
+                @if cx.may_change() { th.acts scope="col" { span.hidden { "Pause or resume" } } }
             } }
             tbody { @for (name, (counts, late)) in queues {
                 @let why = stopped.get(name);
