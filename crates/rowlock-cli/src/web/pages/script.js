@@ -17,11 +17,11 @@
   };
   setInterval(tell, 1000);
 
-  // A part of the page that somebody works in stays as it is.
+  // A part of the page that somebody works in stays as it is: also one in which something was chosen.
   const inUse = (part) => {
     const at = document.activeElement;
     const typing = part.contains(at) && at.matches("input, textarea, select");
-    return typing || find("input:checked[type=checkbox], .sure[open]", part) || !document.getSelection().isCollapsed;
+    return typing || find("input:checked:not([checked]), .sure[open]", part) || !document.getSelection().isCollapsed;
   };
   const nameOf = (at) => at.id || at.getAttribute("href") || at.getAttribute("action") || "";
   const replace = (old, fresh) => {
