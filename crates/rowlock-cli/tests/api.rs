@@ -54,11 +54,14 @@ crate::served! { Place::with_config(CONFIG);
     everybody:
         every_page_can_be_read_and_used_by_everybody,
         nothing_moves_once_a_page_is_drawn,
+        a_phone_shows_what_can_be_done_and_on_which_store,
         pages_work_without_a_script;
     seen:
         a_job_is_added_by_keyboard_and_seen_to_run,
         failed_jobs_are_filtered_and_retried_by_keyboard_only,
         a_queue_is_paused_a_switch_set_and_a_running_job_cancelled,
+        enter_pressed_once_too_often_deletes_nothing,
+        only_whoever_rejects_is_asked_to_lose_jobs,
         markup_runs_on_no_page,
         a_page_goes_on_when_its_server_comes_back;
     verbs:

@@ -141,6 +141,38 @@ pub fn nothing_moves_once_a_page_is_drawn(home: &dyn Home) {
     browser.wait("moved.length > 0");
 }
 
+pub fn a_phone_shows_what_can_be_done_and_on_which_store(home: &dyn Home) {
+    let served = furnished(home);
+    ok(
+        home,
+        &[
+            "switch",
+            "set",
+            "kind:made",
+            "hold",
+            "--reason",
+            "a template that is wrong",
+        ],
+    );
+    let mut browser = Browser::open();
+    browser.sight(SIGHTS[2].0, SIGHTS[2].1);
+    // The table is wider than the window; its buttons are within.
+    let hidden = "[...document.querySelectorAll('td.acts :is(button, summary)')].filter((each) => each.checkVisibility() \
+                  && each.getBoundingClientRect().right > innerWidth).length";
+    let some = "document.querySelectorAll('td.acts :is(button, summary)').length > 0";
+    for path in ["/queues", "/switches", "/pairs"] {
+        browser.go(&format!("http://{}{path}", served.address));
+        assert_eq!(browser.look(some), true, "{path}");
+        assert_eq!(browser.look(hidden), 0, "{path}");
+        let store = "document.querySelector('.store').checkVisibility()";
+        assert_eq!(browser.look(store), true, "{path}");
+    }
+    browser.go(&format!("http://{}/jobs?state=failed", served.address));
+    let error =
+        "document.querySelector('td.error span').getBoundingClientRect().right < innerWidth";
+    assert_eq!(browser.look(error), true);
+}
+
 pub fn pages_work_without_a_script(home: &dyn Home) {
     let served = furnished(home);
     let mut browser = Browser::open();

@@ -202,3 +202,32 @@ pub fn a_page_goes_on_when_its_server_comes_back(home: &dyn Home) {
     browser.wait("document.querySelector('tr[data-row] a').textContent === '5'");
     again.end();
 }
+
+pub fn enter_pressed_once_too_often_deletes_nothing(home: &dyn Home) {
+    furnish(home);
+    let served = Served::open(home);
+    let mut browser = Browser::open();
+    browser.go(&served.url("/jobs?kind=echo"));
+    browser.look("document.querySelector('[name=which][value=filter]').click()");
+    // News from the store leave the choice as it is.
+    ok(home, &["enqueue", "other"]);
+    browser.tab_to("Delete …");
+    browser.follow(|browser| browser.press("Enter"));
+    browser.wait("document.activeElement.textContent === 'Leave them'");
+    browser.follow(|browser| browser.press("Enter"));
+    let after = browser.look("document.querySelectorAll('tr[data-row]').length");
+    assert_eq!(after, 3);
+}
+
+pub fn only_whoever_rejects_is_asked_to_lose_jobs(home: &dyn Home) {
+    furnish(home);
+    let served = Served::open(home);
+    let mut browser = Browser::open();
+    browser.go(&served.url("/switches"));
+    let asked = "document.querySelector('[name=lose_jobs]').checkVisibility()";
+    assert_eq!(browser.look(asked), false);
+    browser.look("document.querySelector('[value=reject]').click()");
+    assert_eq!(browser.look(asked), true);
+    browser.look("document.querySelector('[value=pause]').click()");
+    assert_eq!(browser.look(asked), false);
+}

@@ -121,6 +121,8 @@ pub async fn ask(cx: &Cx) -> Result<Page, Problem> {
     let asked = Asked::of(&cx.query)?;
     let many = counted(cx, &asked).await?;
     let (word, means) = meaning(&asked.action);
+    // Whoever presses Enter once too often must lose nothing.
+    let for_good = asked.action == "delete";
     let main = html! {
         section.confirm {
             h1 { (word) " " (many.words()) " " (asked.which()) "?" }
@@ -131,10 +133,10 @@ pub async fn ask(cx: &Cx) -> Result<Page, Problem> {
                 @if many.more { p.hint { "There are more than were counted. All of them are meant; what was done is told exactly." } }
                 (cx.form("/jobs/bulk", &html! {
                     (asked.fields())
-                    button.danger[asked.action == "delete"].primary[asked.action != "delete"] autofocus { (word) " them" }
+                    button.danger[for_good].primary[!for_good] autofocus[!for_good] { (word) " them" }
                 }))
             }
-            a.button href=(asked.filter.link()) { "Leave them" }
+            a.button href=(asked.filter.link()) autofocus[for_good] { "Leave them" }
         }
     };
     Ok(Page::new(format!("{word} jobs"), "/jobs", main))

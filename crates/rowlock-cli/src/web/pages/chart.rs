@@ -5,8 +5,6 @@ use maud::{Markup, html};
 /// What a chart shows.
 pub struct Chart<'a> {
     pub title: &'a str,
-    /// The value now, as text.
-    pub now: String,
     /// Which way to draw it.
     pub class: &'a str,
     /// From 0 (the window's start) to 1 (now), and the value there.
@@ -20,6 +18,9 @@ pub struct Chart<'a> {
 
 const WIDE: f64 = 600.0;
 const HIGH: f64 = 96.0;
+/// Where the highest value is drawn, and where nothing is.
+const TOP: f64 = 4.0;
+const GROUND: f64 = HIGH - 1.0;
 
 /// Points that are further apart have nothing between them: a line would tell what nobody has seen.
 const GAP: f64 = 0.06;
@@ -30,12 +31,14 @@ impl Chart<'_> {
         let all = self.points.iter().chain(above);
         let most = all.map(|(_, y)| *y).fold(0.0, f64::max);
         // A line of nothing lies on the ground.
-        let scale = if most > 0.0 { most * 1.08 } else { 1.0 };
+        let scale = if most > 0.0 { most } else { 1.0 };
+        // Where the line ends: another number beside it would deny it.
+        let last = self.points.last();
+        let now = last.map_or("–".to_owned(), |(_, last)| (self.write)(*last));
+        let highest = (self.write)(most);
         let told = format!(
-            "{}: {} now, {} at most in the last 10 minutes",
-            self.title,
-            self.now,
-            (self.write)(most)
+            "{}: {now} now, {highest} at most in the last 10 minutes",
+            self.title
         );
         html! {
             figure class={ "panel chart " (self.class) } {
@@ -44,12 +47,13 @@ impl Chart<'_> {
                     @if let Some((name, points)) = &self.above {
                         @if let Some((_, last)) = points.last() { span.hint { (name) " " ((self.write)(*last)) } }
                     }
-                    strong.value { (self.now) }
+                    @if last.is_some() { span.hint { "highest " (highest) } }
+                    strong.value { (now) }
                 }
                 svg viewBox={ "0 0 " (WIDE) " " (HIGH) } preserveAspectRatio="none" role="img" aria-label=(told) {
-                    line.grid x1="0" x2=(WIDE) y1="4" y2="4" vector-effect="non-scaling-stroke" {}
-                    line.grid x1="0" x2=(WIDE) y1=(HIGH / 2.0) y2=(HIGH / 2.0) vector-effect="non-scaling-stroke" {}
-                    line.ground x1="0" x2=(WIDE) y1=(HIGH - 1.0) y2=(HIGH - 1.0) vector-effect="non-scaling-stroke" {}
+                    line.grid x1="0" x2=(WIDE) y1=(TOP) y2=(TOP) vector-effect="non-scaling-stroke" {}
+                    line.grid x1="0" x2=(WIDE) y1=((TOP + GROUND) / 2.0) y2=((TOP + GROUND) / 2.0) vector-effect="non-scaling-stroke" {}
+                    line.ground x1="0" x2=(WIDE) y1=(GROUND) y2=(GROUND) vector-effect="non-scaling-stroke" {}
                     @for part in parts(&self.points) {
                         path.area d=(area(part, scale)) {}
                         path.line d={ "M" (line(part, scale)) } vector-effect="non-scaling-stroke" {}
@@ -60,7 +64,6 @@ impl Chart<'_> {
                 }
                 div.axis aria-hidden="true" {
                     span { "10 m ago" }
-                    span { "highest " ((self.write)(most)) }
                     span { "now" }
                 }
             }
@@ -79,7 +82,7 @@ fn across(x: f64) -> f64 {
 
 fn line(points: &[(f64, f64)], scale: f64) -> String {
     let place = |(x, y): &(f64, f64)| {
-        let y = HIGH - 1.0 - y / scale * (HIGH - 4.0);
+        let y = GROUND - y / scale * (GROUND - TOP);
         format!("{:.1} {y:.1}", across(*x))
     };
     let mut all: Vec<String> = points.iter().map(place).collect();
@@ -106,10 +109,10 @@ mod tests {
         let points = [(0.1, 1.0), (0.12, 2.0), (0.5, 1.0)];
         let parts: Vec<_> = parts(&points).map(<[_]>::len).collect();
         assert_eq!(parts, [2, 1]);
-        assert_eq!(line(&points[2..], 1.0), "300.0 3.0 L300.0 3.0");
+        assert_eq!(line(&points[2..], 1.0), "300.0 4.0 L300.0 4.0");
         assert_eq!(
             area(&points[..2], 2.0),
-            "M60.0 96 L60.0 49.0 L72.0 3.0 L72.0 96 Z"
+            "M60.0 96 L60.0 49.5 L72.0 4.0 L72.0 96 Z"
         );
     }
 }

@@ -59,7 +59,7 @@ fn table(routes: &[Value]) -> Markup {
         section.panel {
         div.wide tabindex="0" role="region" aria-label="Routes" { table {
             thead { tr {
-                @for head in ["Route", "State", "To", "Of"] { th scope="col" { (head) } }
+                @for head in ["Route", "State"] { th scope="col" { (head) } }
                 @for (head, about) in [
                     ("Waiting", "Due and not handed on"),
                     ("Lag", "How long the first of them has been waiting"),
@@ -69,6 +69,7 @@ fn table(routes: &[Value]) -> Markup {
                     ("Pushed", "Sent to the sink since it has its memory, each time counted"),
                     ("Re-sent", "Lost by the sink and sent again, since it has its memory"),
                 ] { th.n scope="col" title=(about) { (head) } }
+                @for head in ["To", "Of"] { th scope="col" { (head) } }
             } }
             tbody { @for route in routes {
                 tr {
@@ -77,14 +78,14 @@ fn table(routes: &[Value]) -> Markup {
                         @if route["drained"] == true { (state("ok")) } @else { (state("nobody drains")) }
                         @if let Some(error) = route["error"].as_str() { div.reason { (error) } }
                     }
-                    td { @match route["to"].as_str() { Some(to) => code { (to) }, None => "not in this configuration" } }
-                    td { (names(route)) }
                     (cell(&count(number(route, "unsent"))))
                     td.n { @if number(route, "unsent") == 0 { span.none { "–" } } @else { (seconds(route, "lag_seconds")) } }
                     (cell(&exact(number(route, "sent"))))
                     @for field in ["ready", "taken", "pushed", "resent"] {
                         (cell(&route[field].as_u64().map_or("–".to_owned(), exact)))
                     }
+                    td { @match route["to"].as_str() { Some(to) => code { (to) }, None => "not in this configuration" } }
+                    td { (names(route)) }
                 }
             } }
         } }

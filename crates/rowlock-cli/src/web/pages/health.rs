@@ -8,22 +8,31 @@ use super::words::{empty, exact, items, list, number, seconds, state, text, time
 use super::{Cx, Page, vitals};
 use crate::web::problem::Problem;
 
+/// What isn't well by its level, the worst first, and what one and many of it are called.
+const LEVELS: [(&str, &str, &str); 3] = [
+    ("error", "error", "errors"),
+    ("warn", "warning", "warnings"),
+    ("info", "remark", "remarks"),
+];
+
 pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let checkup = cx.get("/doctor").await?;
     let all = list(&checkup, "findings").iter();
     let (well, mut ill): (Vec<&Value>, Vec<&Value>) = all.partition(|it| text(it, "level") == "ok");
-    ill.sort_by_key(|finding| match text(finding, "level") {
-        "error" => 0,
-        "warn" => 1,
-        _ => 2,
+    ill.sort_by_key(|finding| {
+        let level = LEVELS
+            .iter()
+            .position(|(own, ..)| *own == text(finding, "level"));
+        // What somebody has stopped on purpose comes after what nobody wanted.
+        (level, text(finding, "code") == "R008")
     });
     let now = cx.now();
     let store = vitals::show(cx).await?;
     let main = html! {
         h1 { "Health" }
         div #health data-live="15" {
-            p.lead { "Looked " (time(now, &checkup, "looked_at")) ", in " (seconds(&checkup, "took_seconds")) ". The same as " code { (cx.command("doctor")) } }
-            ul.findings { @for finding in ill { (one(finding)) } }
+            p.lead { (conclusion(&ill)) " Looked " (time(now, &checkup, "looked_at")) ", in " (seconds(&checkup, "took_seconds")) ". The same as " code { (cx.command("doctor")) } }
+            ul.findings { @for finding in &ill { (one(finding)) } }
             (store.numbers)
             @if cx.is_postgres() {
                 (pins(&cx.get("/pins").await?))
@@ -41,6 +50,22 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     Ok(Page::new("Health", "/health", main))
 }
 
+/// `4 warnings, 1 remark.`
+fn conclusion(ill: &[&Value]) -> String {
+    let told = LEVELS.iter().filter_map(|(level, one, many)| {
+        let of_level = ill.iter().filter(|it| text(it, "level") == *level);
+        match of_level.count() {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            n => Some(format!("{n} {many}")),
+        }
+    });
+    match told.collect::<Vec<_>>() {
+        none if none.is_empty() => "All is well.".to_owned(),
+        some => format!("{}.", some.join(", ")),
+    }
+}
+
 fn one(finding: &Value) -> Markup {
     html! {
         li.panel {
@@ -53,6 +78,8 @@ fn one(finding: &Value) -> Markup {
 
 fn pins(found: &Value) -> Markup {
     let pins = items(found);
+    // A column of dashes would say that nothing helps.
+    let remedies = pins.iter().any(|pin| pin["remedy"].is_string());
     html! {
         section.panel {
             h2 { "What pins the horizon" }
@@ -61,7 +88,7 @@ fn pins(found: &Value) -> Markup {
                 thead { tr {
                     @for head in ["What", "By", "Query"] { th scope="col" { (head) } }
                     @for head in ["Age", "Transactions behind"] { th.n scope="col" { (head) } }
-                    th scope="col" { "Remedy" }
+                    @if remedies { th scope="col" { "Remedy" } }
                 } }
                 tbody { @for pin in pins {
                     tr {
@@ -71,10 +98,13 @@ fn pins(found: &Value) -> Markup {
                             @if let Some(role) = pin["role"].as_str() { span.hint { " " (role) } }
                             @if let Some(class) = pin["class"].as_str() { span.hint { ", class " (class) } }
                         }
-                        td.error { (text(pin, "query")) }
+                        @let query = text(pin, "query");
+                        td.error title=(query) { span { (query) } }
                         td.n { (seconds(pin, "age_seconds")) }
                         td.n { (exact(number(pin, "transactions"))) }
-                        td { @match pin["remedy"].as_str() { Some(remedy) => code { (remedy) }, None => span.none { "–" } } }
+                        @if remedies {
+                            td { @match pin["remedy"].as_str() { Some(remedy) => code { (remedy) }, None => span.none { "–" } } }
+                        }
                     }
                 } }
             } } }
@@ -93,5 +123,20 @@ fn budgets(cx: &Cx, found: &Value) -> Markup {
                 li { strong { (text(class, "class")) } ", at most " (exact(number(class, "max"))) " at once" }
             } } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn findings_are_summed_up_the_worst_first() {
+        let found = ["info", "warn", "error", "warn"].map(|level| json!({ "level": level }));
+        let all: Vec<&Value> = found.iter().collect();
+        assert_eq!(conclusion(&all), "1 error, 2 warnings, 1 remark.");
+        assert_eq!(conclusion(&[]), "All is well.");
     }
 }

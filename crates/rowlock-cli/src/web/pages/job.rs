@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
+use rowlock::job::JobError;
 use rowlock::{JobId, JobState, Record};
 
 use super::payload;
@@ -32,12 +33,15 @@ pub async fn show(cx: &Cx, id: &str) -> Result<Page, Problem> {
                 @if cx.may_change() { (acts(cx, &job)) }
             }
             p.lead { (sentence(&job)) }
-            div.two {
-                section.panel { h2 { "Timeline" } (timeline(cx, &job)) }
-                section.panel { h2 { "About it" } (facts(&job)) }
+        }
+        div.two {
+            div #timeline data-live { section.panel { h2 { "Timeline" } (timeline(cx, &job)) } }
+            div {
+                div #about data-live { section.panel { h2 { "About it" } (facts(&job)) } }
+                // It never changes, and stays folded as somebody has folded it.
+                section.panel { h2 { "Payload" } (payload::tree(job.payload.as_str())) }
             }
         }
-        section.panel { h2 { "Payload" } (payload::tree(job.payload.as_str())) }
         @if cx.may_change() { (again(cx, &job)) }
     };
     Ok(Page::new(format!("Job {}", job.id), "/jobs", main))
@@ -82,7 +86,30 @@ struct Event<'a> {
     at: Timestamp,
     class: &'static str,
     what: String,
-    more: Option<&'a str>,
+    /// Who did it.
+    by: Option<&'a str>,
+    more: Option<More<'a>>,
+}
+
+/// What went wrong.
+enum More<'a> {
+    Message(&'a str),
+    /// The next attempt failed with the same words.
+    Same,
+}
+
+/// The errors' messages, each of several in a row that say the same only once, at the last.
+fn told_once(errors: &[JobError]) -> impl Iterator<Item = (&JobError, More<'_>)> {
+    let next = errors.iter().skip(1).map(Some).chain([None]);
+    errors.iter().zip(next).map(|(error, next)| {
+        let same = next.is_some_and(|next| next.message == error.message);
+        let more = if same {
+            More::Same
+        } else {
+            More::Message(&error.message)
+        };
+        (error, more)
+    })
 }
 
 fn timeline(cx: &Cx, job: &Record) -> Markup {
@@ -90,6 +117,7 @@ fn timeline(cx: &Cx, job: &Record) -> Markup {
         at,
         class,
         what: what.to_owned(),
+        by: None,
         more: None,
     };
     let mut events = vec![event(job.created_at, "", "added")];
@@ -103,13 +131,21 @@ fn timeline(cx: &Cx, job: &Record) -> Markup {
     }
     let running = job.state == JobState::Processing;
     let class = if running { "busy" } else { "" };
-    let started = job.started_at.map(|at| event(at, class, "last started"));
-    events.extend(started);
-    events.extend(job.errors.iter().map(|error| Event {
+    // Whoever retries a job gives it all its attempts again.
+    let what = match job.attempt {
+        0 => "last started".to_owned(),
+        n => format!("attempt {n} started"),
+    };
+    events.extend(job.started_at.map(|at| Event {
+        by: job.locked_by.as_deref(),
+        ..event(at, class, &what)
+    }));
+    events.extend(told_once(&job.errors).map(|(error, more)| Event {
         at: error.at,
         class: "bad",
         what: format!("attempt {}: {}", error.attempt, kind(error)),
-        more: Some(&error.message),
+        by: None,
+        more: Some(more),
     }));
     // What happened in the same moment is told in this order.
     events.sort_by_key(|event| event.at);
@@ -124,17 +160,29 @@ fn timeline(cx: &Cx, job: &Record) -> Markup {
     html! {
         ol.timeline { @for event in events {
             li class=(event.class) {
-                span.what { (event.what) } " " (ago(now, event.at))
-                @if event.what == "last started" {
-                    @if let Some(worker) = &job.locked_by { " by " code { (worker) } }
+                span.what { (event.what) } " " (ago(now, event.at)) ", " (clock(now, event.at))
+                @if let Some(worker) = event.by { " by " code { (worker) } }
+                @match event.more {
+                    Some(More::Message(text)) => div.message { (message(text)) },
+                    Some(More::Same) => div.message { span.hint { "the same error as in the next" } },
+                    None => {}
                 }
-                @if let Some(text) = event.more { div.message { (message(text)) } }
             }
         } }
     }
 }
 
-fn kind(error: &rowlock::job::JobError) -> String {
+/// The time by the clock, with the day where it isn't today: what logs are compared with.
+fn clock(now: Timestamp, at: Timestamp) -> String {
+    let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
+    let time = at.strftime("%H:%M:%S UTC").to_string();
+    match day(now) == day(at) {
+        true => time,
+        false => format!("{} {time}", day(at)),
+    }
+}
+
+fn kind(error: &JobError) -> String {
     serde_json::to_value(error.kind)
         .ok()
         .and_then(|kind| kind.as_str().map(str::to_owned))
@@ -246,6 +294,33 @@ fn indented(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_another_day_tells_the_day() {
+        let at: Timestamp = "2030-01-31T09:00:00.5Z".parse().unwrap();
+        let on = |text: &str| clock(text.parse().unwrap(), at);
+        assert_eq!(on("2030-01-31T11:30:00Z"), "09:00:00 UTC");
+        assert_eq!(on("2030-02-01T00:00:00Z"), "2030-01-31 09:00:00 UTC");
+    }
+
+    #[test]
+    fn an_error_that_comes_again_is_told_once() {
+        let errors = serde_json::json!(["down", "down", "up", "down"]);
+        let errors = errors.as_array().unwrap().iter().enumerate();
+        let errors: Vec<JobError> = errors
+            .map(|(n, message)| {
+                serde_json::from_value(serde_json::json!({
+                    "attempt": n + 1, "at": "2030-01-31T09:00:00Z", "kind": "error", "message": message,
+                }))
+                .unwrap()
+            })
+            .collect();
+        let told = told_once(&errors).map(|(_, more)| match more {
+            More::Message(text) => text,
+            More::Same => "same",
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["same", "down", "up", "down"]);
+    }
 
     #[test]
     fn a_payload_is_indented_without_touching_its_values() {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::filter::Filter;
 use super::form::query;
-use super::words::{count, empty, exact, items, number, state, text, time};
+use super::words::{count, empty, exact, items, list, number, state, text, time};
 use super::{Cx, Page};
 use crate::web::problem::Problem;
 use crate::web::shape::STATES;
@@ -131,15 +131,24 @@ fn none(cx: &Cx, filter: &Filter, more: bool, further: bool) -> Markup {
 
 fn table(cx: &Cx, filter: &Filter, jobs: &[Value]) -> Markup {
     let (now, acts) = (cx.now(), cx.may_change());
+    // What the filter says of all of them needs no column, nor does what none of them has.
+    let states = filter.get("state").is_none();
+    let queues = filter.get("queue").is_none();
+    let errors = jobs.iter().any(|job| !list(job, "errors").is_empty());
     html! {
         form.list method="get" action="/jobs/bulk" {
             @for (name, value) in filter.pairs() { input type="hidden" name=(name) value=(value); }
             div.wide { table.jobs {
                 thead { tr {
                     @if acts { th.check scope="col" { span.hidden { "Select" } } }
-                    @for head in ["Job", "Kind", "State", "Added", "Due or ended"] { th scope="col" { (head) } }
-                    th.n scope="col" { "Attempt" }
-                    @for head in ["Queue", "Last error"] { th scope="col" { (head) } }
+                    th scope="col" { "Job" }
+                    th scope="col" { "Kind" }
+                    @if errors { th scope="col" { "Last error" } }
+                    @if states { th scope="col" { "State" } }
+                    th.roomy scope="col" { "Added" }
+                    th scope="col" { "Due or ended" }
+                    th.n.roomy scope="col" { "Attempt" }
+                    @if queues { th.roomy scope="col" { "Queue" } }
                 } }
                 tbody { @for job in jobs {
                     @let id = number(job, "id");
@@ -147,15 +156,15 @@ fn table(cx: &Cx, filter: &Filter, jobs: &[Value]) -> Markup {
                         @if acts { td.check { input type="checkbox" name="id" value=(id) aria-label={ "Select job " (id) }; } }
                         td { a.id href={ "/jobs/" (id) } { (id) } }
                         td.kind { (text(job, "kind")) }
-                        td { (state(text(job, "state"))) }
-                        td { (time(now, job, "created_at")) }
+                        @if errors { td.error { (last_error(job)) } }
+                        @if states { td { (state(text(job, "state"))) } }
+                        td.roomy { (time(now, job, "created_at")) }
                         td { @match text(job, "finished_at") {
                             "" => (time(now, job, "scheduled_at")),
                             _ => (time(now, job, "finished_at")),
                         } }
-                        td.n { (number(job, "attempt")) " / " (number(job, "max_attempts")) }
-                        td { (text(job, "queue")) }
-                        td.error { (last_error(job)) }
+                        td.n.roomy { (number(job, "attempt")) " / " (number(job, "max_attempts")) }
+                        @if queues { td.roomy { (text(job, "queue")) } }
                     }
                 } }
             } }
@@ -165,7 +174,7 @@ fn table(cx: &Cx, filter: &Filter, jobs: &[Value]) -> Markup {
 }
 
 fn last_error(job: &Value) -> Markup {
-    let Some(last) = job["errors"].as_array().and_then(|all| all.last()) else {
+    let Some(last) = list(job, "errors").last() else {
         return html! { span.none { "–" } };
     };
     let message = text(last, "message");
@@ -183,6 +192,23 @@ fn gist(message: &str) -> String {
     first.chars().take(120).collect()
 }
 
+/// What may be done with jobs of a state, or of any.
+fn actions(state: Option<&str>) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let left_out: &[&str] = match state {
+        None => &[],
+        Some("pending") => &["retry"],
+        Some("processing") => &["retry", "delete"],
+        Some(_) => &["cancel"],
+    };
+    let all = [
+        ("retry", "Retry …"),
+        ("cancel", "Cancel …"),
+        ("delete", "Delete …"),
+    ];
+    all.into_iter()
+        .filter(|(action, _)| !left_out.contains(action))
+}
+
 /// What is done with a selection, or with all that the filter finds. A page asks before it is done.
 fn bar(filter: &Filter) -> Markup {
     html! {
@@ -190,9 +216,9 @@ fn bar(filter: &Filter) -> Markup {
             legend.hidden { "With many jobs at once" }
             label.check { input type="radio" name="which" value="selected" checked; " the selected ones" }
             label.check { input type="radio" name="which" value="filter"; " all " (filter.words()) }
-            @for (action, word) in [("retry", "Retry …"), ("cancel", "Cancel …"), ("delete", "Delete …")] {
+            div.acts { @for (action, word) in actions(filter.get("state")) {
                 button.danger[action == "delete"] name="action" value=(action) { (word) }
-            }
+            } }
         }
     }
 }
@@ -202,11 +228,16 @@ fn pager(filter: &Filter, cursor: Option<&str>, next: Option<&str>, shown: usize
         let pairs = filter.pairs().chain([("cursor", next)]);
         format!("/jobs{}", query(pairs))
     });
+    // A look goes through so many jobs, however few of them the filter finds.
+    let few = shown < PAGE;
+    let word = if few { "Look further back" } else { "Older" };
     html! {
         nav.pager aria-label="Pages of jobs" {
-            @if next.is_some() && shown < PAGE { span.hint { "1,000 jobs were looked at, there may be more" } }
+            @if next.is_some() && few && shown > 0 {
+                span.hint { (shown) " found among the 1,000 looked at; there may be more further back" }
+            }
             @if cursor.is_some() { a.button href=(filter.link()) { "Newest" } }
-            @if let Some(older) = older { a.button href=(older) rel="next" { "Older" } }
+            @if let Some(older) = older { a.button href=(older) rel="next" { (word) } }
         }
     }
 }
@@ -214,6 +245,26 @@ fn pager(filter: &Filter, cursor: Option<&str>, next: Option<&str>, shown: usize
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_offered_that_has_no_meaning_for_a_state() {
+        let offered = |state| actions(state).map(|(action, _)| action).collect::<Vec<_>>();
+        assert_eq!(offered(None), ["retry", "cancel", "delete"]);
+        assert_eq!(offered(Some("pending")), ["cancel", "delete"]);
+        assert_eq!(offered(Some("processing")), ["cancel"]);
+        assert_eq!(offered(Some("failed")), ["retry", "delete"]);
+    }
+
+    #[test]
+    fn a_look_that_found_few_says_so() {
+        let filter = Filter::default();
+        let told = |next, shown| pager(&filter, None, next, shown).into_string();
+        let few = told(Some("c"), 17);
+        assert!(few.contains("17 found among the 1,000 looked at"), "{few}");
+        assert!(few.contains(">Look further back<"), "{few}");
+        assert!(told(Some("c"), PAGE).contains(">Older<"));
+        assert!(!told(None, 17).contains("found among"));
+    }
 
     #[test]
     fn an_error_is_told_by_what_went_wrong() {

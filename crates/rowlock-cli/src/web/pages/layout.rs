@@ -46,8 +46,8 @@ impl Frame<'_> {
                             }
                         } }
                         div.who {
-                            span.store title=(self.store) { (self.store) }
-                            span { (self.role) " · rowlock " (env!("CARGO_PKG_VERSION")) }
+                            span.store title=(self.store) { (breakable(self.store)) }
+                            span.role { (self.role) span.version { " · rowlock " (env!("CARGO_PKG_VERSION")) } }
                             span #pulse hidden { "live" }
                             button #keys type="button" hidden { "Keys " kbd { "?" } }
                         }
@@ -63,6 +63,23 @@ impl Frame<'_> {
             }
         }
     }
+}
+
+/// An address or a path that may break between its parts, and not within `://`.
+fn breakable(text: &str) -> Markup {
+    let is_break = |(at, c): &(usize, char)| {
+        let head = &text[..*at];
+        match c {
+            '/' => !head.is_empty() && !head.ends_with([':', '/']),
+            '@' => true,
+            _ => head.ends_with("//"),
+        }
+    };
+    let breaks = text.char_indices().filter(is_break).map(|(at, _)| at);
+    let ends: Vec<usize> = breaks.chain([text.len()]).collect();
+    let starts = [0].into_iter().chain(ends.iter().copied());
+    let parts = starts.zip(&ends).map(|(start, end)| &text[start..*end]);
+    html! { @for (n, part) in parts.enumerate() { @if n > 0 { wbr; } (part) } }
 }
 
 fn head(title: &str) -> Markup {
@@ -141,5 +158,20 @@ pub fn bare(main: &Markup) -> Markup {
             (head("Not here"))
             body.bare { main #main { (main) } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_breaks_before_its_parts() {
+        let shown = |text| breakable(text).into_string();
+        assert_eq!(
+            shown("postgres://me@there/mine"),
+            "postgres://<wbr>me<wbr>@there<wbr>/mine"
+        );
+        assert_eq!(shown("sqlite /var/x.db"), "sqlite <wbr>/var<wbr>/x.db");
     }
 }

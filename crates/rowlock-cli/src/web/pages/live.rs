@@ -77,12 +77,23 @@ pub struct Seen {
     /// Completed and failed at the last sample.
     before: (u64, u64),
     runs: Runs,
+    /// What ended in a queue between two looks, where anything did.
+    ended_in: VecDeque<Ended>,
     /// Since when every look has found something due in a queue.
     due_since: BTreeMap<Name, Elapsed>,
 }
 
+/// What ended in a queue since the look before.
+#[derive(Debug)]
+struct Ended {
+    at: Elapsed,
+    queue: Name,
+    completed: u64,
+    failed: u64,
+}
+
 /// Jobs that could be taken now.
-fn due(counts: &Counts) -> u64 {
+pub fn due(counts: &Counts) -> u64 {
     counts
         .pending
         .saturating_sub(counts.scheduled + counts.held)
@@ -271,13 +282,14 @@ impl Live {
 
 impl Seen {
     /// Takes the counts of a look; whether they are new.
-    fn take(&mut self, at: Elapsed, queues: Glance, runs: Option<&[Run]>) -> bool {
+    pub(super) fn take(&mut self, at: Elapsed, queues: Glance, runs: Option<&[Run]>) -> bool {
         let total = Counts::sum(queues.values().map(|queue| &queue.counts));
         self.due_since
             .retain(|name, _| queues.get(name).is_some_and(|queue| due(&queue.counts) > 0));
         for (name, _) in queues.iter().filter(|(_, queue)| due(&queue.counts) > 0) {
             self.due_since.entry(name.clone()).or_insert(at);
         }
+        self.count_ended(at, &queues);
         self.at = at;
         let last = self
             .samples
@@ -312,6 +324,37 @@ impl Seen {
         }
         (self.at, self.queues, self.total) = (at, queues, total);
         changed
+    }
+
+    /// Notes what ended in each queue since the look before. What was pruned or retried is no end.
+    fn count_ended(&mut self, at: Elapsed, queues: &Glance) {
+        for (name, queue) in queues {
+            let Some(before) = self.queues.get(name).map(|before| &before.counts) else {
+                continue;
+            };
+            let ended = Ended {
+                at,
+                queue: name.clone(),
+                completed: queue.counts.completed.saturating_sub(before.completed),
+                failed: queue.counts.failed.saturating_sub(before.failed),
+            };
+            if ended.completed + ended.failed > 0 {
+                self.ended_in.push_back(ended);
+            }
+        }
+        let is_old = |first: &Ended| at.saturating_sub(first.at) > WINDOW;
+        while self.ended_in.front().is_some_and(is_old) {
+            self.ended_in.pop_front();
+        }
+    }
+
+    /// How many jobs of a queue were completed and given up in the last while.
+    pub fn ended_in(&self, queue: &Name, within: Duration) -> (u64, u64) {
+        let lately = |ended: &&Ended| self.at.saturating_sub(ended.at) <= within;
+        let own = self.ended_in.iter().filter(|ended| ended.queue == *queue);
+        own.filter(lately).fold((0, 0), |sum, ended| {
+            (sum.0 + ended.completed, sum.1 + ended.failed)
+        })
     }
 
     /// Whether somebody has stopped a queue.
@@ -385,6 +428,20 @@ mod tests {
         assert_eq!(late(13, queue(3, 3)), None, "all of them are held");
         assert_eq!(late(16, queue(5, 3)), Some(0.0), "others have just come");
         assert_eq!(late(26, queue(5, 3)), Some(10.0), "and are still there");
+    }
+
+    #[test]
+    fn what_ends_is_counted_by_queue_and_forgotten() {
+        let (mail, at) = (Name::new("mail").unwrap(), Duration::from_secs);
+        let mut seen = Seen::default();
+        seen.take(at(10), glance(100, 3), None);
+        assert_eq!(seen.ended_in(&mail, at(60)), (0, 0), "that was before");
+        seen.take(at(13), glance(104, 5), None);
+        seen.take(at(16), glance(90, 6), None);
+        assert_eq!(seen.ended_in(&mail, at(60)), (4, 3));
+        assert_eq!(seen.ended_in(&mail, at(2)), (0, 1));
+        seen.take(at(700), glance(90, 6), None);
+        assert!(seen.ended_in.is_empty());
     }
 
     #[test]

@@ -3,15 +3,15 @@
 use maud::{Markup, html};
 
 use super::chart::Chart;
-use super::live::{Sample, Seen, WINDOW};
-use super::verdict::{Level, Verdict};
-use super::words::{cell, count, empty, exact, span, state};
+use super::live::{Sample, Seen, WINDOW, due};
+use super::verdict::{LATE, Level, Verdict};
+use super::words::{cell, count, empty, exact, failures, span, state};
 use super::{Cx, Page};
 use crate::show;
 
 pub async fn show(cx: &Cx) -> Page {
     let seen = cx.web.live.seen(&cx.web).await;
-    let verdict = Verdict::of(&seen, &cx.web.setup, cx.now());
+    let verdict = Verdict::of(&seen, &cx.command("work"), cx.now());
     Page::new(
         "Overview",
         "/",
@@ -63,15 +63,15 @@ fn place(page: &str) -> &'static str {
         Some("jobs") => "Show these jobs",
         Some("queues") => "Go to queues",
         Some("pairs") => "Go to the pair",
+        Some("switches") => "Go to switches",
         _ => "Go to health",
     }
 }
 
 fn numbers(seen: &Seen) -> Markup {
     let total = &seen.total;
-    let due = total.pending.saturating_sub(total.scheduled + total.held);
     let live = [
-        ("Due", count(due), "/jobs?state=pending"),
+        ("Due", count(due(total)), "/jobs?state=pending"),
         ("Scheduled", count(total.scheduled), "/jobs?state=pending"),
         ("Retrying", count(total.retrying), "/jobs?state=pending"),
         ("Held", count(total.held), "/switches"),
@@ -93,13 +93,11 @@ fn numbers(seen: &Seen) -> Markup {
 
 fn charts(seen: &Seen) -> [Chart<'static>; 5] {
     let points = |value: fn(&Sample) -> f64| line(seen, |sample| Some(value(sample)));
-    let last = seen.samples.back();
-    let now = |value: fn(&Sample) -> f64| last.map_or(0.0, value);
-    let ran = line(seen, |sample| sample.run.map(|run| run.median));
+    let wait = points(|sample| sample.oldest);
+    let is_late = wait.last().is_some_and(|(_, last)| *last > LATE);
     [
         Chart {
             title: "Throughput",
-            now: rate(now(|sample| sample.completed)),
             class: "good",
             points: points(|sample| sample.completed),
             above: None,
@@ -107,8 +105,16 @@ fn charts(seen: &Seen) -> [Chart<'static>; 5] {
             about: "Jobs completed in a second",
         },
         Chart {
+            title: "Run time",
+            class: "busy",
+            points: line(seen, |sample| sample.run.map(|run| run.median)),
+            above: Some(("95 %:", line(seen, |sample| sample.run.map(|run| run.p95)))),
+            write: span,
+            about: "How long half of the jobs that ended lately ran at most; above it nineteen of twenty. Read from \
+                    the newest jobs that have ended",
+        },
+        Chart {
             title: "Failures",
-            now: rate(now(|sample| sample.failed)),
             class: "bad",
             points: points(|sample| sample.failed),
             above: None,
@@ -117,30 +123,18 @@ fn charts(seen: &Seen) -> [Chart<'static>; 5] {
         },
         Chart {
             title: "Wait",
-            now: span(now(|sample| sample.oldest)),
-            class: "warn",
-            points: points(|sample| sample.oldest),
+            class: if is_late { "warn" } else { "busy" },
+            points: wait,
             above: None,
             write: span,
             about: "How long the job that is due longest has been waiting, where nobody has stopped it",
         },
         Chart {
-            title: "Run time",
-            now: ran.last().map_or("–".to_owned(), |(_, last)| span(*last)),
-            class: "busy",
-            points: ran,
-            above: Some(("95 %:", line(seen, |sample| sample.run.map(|run| run.p95)))),
-            write: span,
-            about: "How long half of the jobs that ended lately ran at most; above it nineteen of twenty. Read from \
-                    the newest jobs that have ended",
-        },
-        Chart {
-            title: "Depth",
-            now: count(last.map_or(0, |sample| sample.waiting)),
+            title: "Waiting",
             class: "busy",
             points: points(|sample| sample.waiting as f64),
             above: None,
-            write: |n| count(n as u64),
+            write: |n| count(n.round() as u64),
             about: "Jobs that wait, whatever for",
         },
     ]
@@ -193,7 +187,7 @@ fn queues(cx: &Cx, seen: &Seen) -> Markup {
             div.wide { table {
                 thead { tr {
                     th scope="col" { "Queue" }
-                    @for head in ["Waiting", "Running", "Completed", "Failed", "Oldest due"] { th.n scope="col" { (head) } }
+                    @for head in ["Due", "Held", "Running", "Completed", "Failed", "Oldest due"] { th.n scope="col" { (head) } }
                 } }
                 tbody { @for (name, queue) in &seen.queues {
                     @let counts = &queue.counts;
@@ -202,10 +196,11 @@ fn queues(cx: &Cx, seen: &Seen) -> Markup {
                             a href={ "/jobs?queue=" (name) } { (name) }
                             @if seen.is_stopped(name) { " " (state("paused")) }
                         }
-                        (cell(&count(counts.pending)))
+                        (cell(&count(due(counts))))
+                        (cell(&count(counts.held)))
                         (cell(&count(counts.processing)))
                         (cell(&exact(counts.completed)))
-                        (cell(&exact(counts.failed)))
+                        (failures(counts.failed))
                         td.n { (seen.late(name, counts).map_or("–".to_owned(), span)) }
                     }
                 } }

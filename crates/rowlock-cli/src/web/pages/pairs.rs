@@ -80,7 +80,7 @@ fn cron_table(cx: &Cx, crons: &[Value]) -> Markup {
         div.wide tabindex="0" role="region" aria-label="Crons" { table {
             thead { tr {
                 @for head in ["Cron", "Kind", "Times", "Next", "Last"] { th scope="col" { (head) } }
-                @if cx.may_change() { th scope="col" { span.hidden { "Run, pause or resume" } } }
+                @if cx.may_change() { th.acts scope="col" { span.hidden { "Run, pause or resume" } } }
             } }
             tbody { @for cron in crons {
                 @let name = text(cron, "name");
@@ -109,9 +109,9 @@ fn cron_table(cx: &Cx, crons: &[Value]) -> Markup {
 /// What becomes of times at which nobody was there.
 fn missed(policy: &str) -> &'static str {
     match policy {
-        "skip" => "none for those that were missed",
-        "all" => "one for each that was missed",
-        _ => "one for all that were missed",
+        "skip" => "missed times: no job",
+        "all" => "missed times: a job for each",
+        _ => "missed times: one job for all",
     }
 }
 
@@ -193,7 +193,7 @@ fn held(cx: &Cx, path: &str, keys: &Value) -> Markup {
             div.wide tabindex="0" role="region" aria-label="Keys held back" { table {
                 thead { tr {
                     @for head in ["Key", "Why", "Until"] { th scope="col" { (head) } }
-                    th scope="col" { span.hidden { "Lift" } }
+                    th.acts scope="col" { span.hidden { "Lift" } }
                 } }
                 tbody { @for key in all {
                     tr {

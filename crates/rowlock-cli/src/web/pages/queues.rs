@@ -8,8 +8,9 @@ use rowlock::engine::Counts;
 use serde_json::{Value, json};
 
 use super::form::{Form, encode};
+use super::live::due;
 use super::note::Note;
-use super::words::{cell, count, empty, exact, items, span, state, text};
+use super::words::{cell, count, empty, exact, failures, items, span, state, text};
 use super::{Cx, Done, Page};
 use crate::web::problem::Problem;
 
@@ -57,10 +58,10 @@ fn table(cx: &Cx, queues: &Queues<'_>, stopped: &BTreeMap<&str, &str>) -> Markup
         section.panel { div.wide { table {
             thead { tr {
                 th scope="col" { "Queue" }
-                @for head in ["Waiting", "Scheduled", "Retrying", "Held", "Running", "Completed", "Failed", "Oldest due"] {
+                @for head in ["Due", "Scheduled", "Held", "of these retrying", "Running", "Completed", "Failed", "Oldest due"] {
                     th.n scope="col" { (head) }
                 }
-                @if cx.may_change() { th scope="col" { span.hidden { "Pause or resume" } } }
+                @if cx.may_change() { th.acts scope="col" { span.hidden { "Pause or resume" } } }
             } }
             tbody { @for (name, (counts, late)) in queues {
                 @let why = stopped.get(name);
@@ -72,10 +73,11 @@ fn table(cx: &Cx, queues: &Queues<'_>, stopped: &BTreeMap<&str, &str>) -> Markup
                             @if !why.is_empty() { div.reason { (why) } }
                         }
                     }
-                    @for n in [counts.pending, counts.scheduled, counts.retrying, counts.held, counts.processing] {
+                    @for n in [due(counts), counts.scheduled, counts.held, counts.retrying, counts.processing] {
                         (cell(&count(n)))
                     }
-                    @for n in [counts.completed, counts.failed] { (cell(&exact(n))) }
+                    (cell(&exact(counts.completed)))
+                    (failures(counts.failed))
                     td.n { (late.map_or("–".to_owned(), span)) }
                     @if cx.may_change() { td.acts { (acts(cx, name, why.is_some())) } }
                 }

@@ -7,7 +7,7 @@
   // Times go on between two updates, by the server's clock.
   const ahead = Date.parse(document.body.dataset.now) - Date.now() || 0;
   const coarse = (s) =>
-    s < 60 ? s + " s" : s < 3600 ? Math.floor(s / 60) + " m" : s < 86400 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " d";
+    s < 60 ? s + " s" : s < 3600 ? Math.floor(s / 60) + " m" : s < 86400 ? Math.floor(s / 3600) + " h " + Math.floor((s % 3600) / 60) + " m" : Math.floor(s / 86400) + " d";
   const tell = () => {
     for (const time of all("time[datetime]")) {
       const s = Math.trunc((Date.now() + ahead - Date.parse(time.dateTime)) / 1000);
@@ -17,11 +17,11 @@
   };
   setInterval(tell, 1000);
 
-  // A part of the page that somebody works in stays as it is.
+  // A part of the page that somebody works in stays as it is: also one in which something was chosen.
   const inUse = (part) => {
     const at = document.activeElement;
     const typing = part.contains(at) && at.matches("input, textarea, select");
-    return typing || find("input:checked[type=checkbox], .sure[open]", part) || !document.getSelection().isCollapsed;
+    return typing || find("input:checked:not([checked]), .sure[open]", part) || !document.getSelection().isCollapsed;
   };
   const nameOf = (at) => at.id || at.getAttribute("href") || at.getAttribute("action") || "";
   const replace = (old, fresh) => {

@@ -29,11 +29,11 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
 fn table(cx: &Cx, on: &[Value]) -> Markup {
     let now = cx.now();
     html! {
-        section.panel { h2 { "On" } div.wide tabindex="0" role="region" aria-label="Switches" { table {
+        section.panel { h2 { "Stopped now" } div.wide tabindex="0" role="region" aria-label="Switches" { table {
             thead { tr {
                 @for head in ["What", "Does", "Why", "By", "Until"] { th scope="col" { (head) } }
                 th.n scope="col" title="Enqueues that were refused" { "Rejected" }
-                @if cx.may_change() { th scope="col" { span.hidden { "Clear" } } }
+                @if cx.may_change() { th.acts scope="col" { span.hidden { "Clear" } } }
             } }
             tbody { @for switch in on {
                 @let (target, name) = (text(switch, "target"), text(switch, "name"));
@@ -43,7 +43,8 @@ fn table(cx: &Cx, on: &[Value]) -> Markup {
                     td.words { (text(switch, "reason")) }
                     td { (text(switch, "by")) }
                     td { @if switch["until"].is_null() { "cleared by hand" } @else { (time(now, switch, "until")) } }
-                    (cell(&exact(number(switch, "rejected"))))
+                    @let rejects = text(switch, "mode") == "reject";
+                    @if rejects { (cell(&exact(number(switch, "rejected")))) } @else { td.n.none { "–" } }
                     @if cx.may_change() { td.acts {
                         (cx.button(&format!("/switches/{}/{}/clear", encode(target), encode(name)), "Clear", ""))
                     } }
@@ -74,12 +75,12 @@ fn fields(cx: &Cx) -> Markup {
                 }
                 fieldset {
                     legend { "How" }
-                    label.check { input type="radio" name="mode" value="hold" checked; " hold " span.hint { "new jobs are stored and wait" } }
-                    label.check { input type="radio" name="mode" value="pause"; " pause " span.hint { "nothing is taken; what runs goes on" } }
-                    label.check { input type="radio" name="mode" value="reject"; " reject " span.hint { "new jobs are refused" } }
+                    label.check { input type="radio" name="mode" value="hold" checked; " hold " span.hint { "new jobs are stored, and wait with those that wait already" } }
+                    label.check { input type="radio" name="mode" value="pause"; " pause " span.hint { "nothing that waits is taken, and a pair doesn't tick; what runs goes on" } }
+                    label.check { input type="radio" name="mode" value="reject"; " reject " span.hint { "new jobs are refused; those that wait already are run" } }
+                    label.check.lose { input type="checkbox" name="lose_jobs" value="true"; " yes, lose jobs that nobody will enqueue again" }
                 }
                 label.block { span { "Why" } input name="reason" required autocomplete="off" placeholder="for whoever looks at it next"; }
-                label.check { input type="checkbox" name="lose_jobs" value="true"; " with reject: yes, lose jobs that nobody will enqueue again" }
                 button.primary { "Set the switch" }
             }))
         }

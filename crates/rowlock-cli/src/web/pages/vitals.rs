@@ -117,19 +117,19 @@ fn of_server(server: &ServerVitals, pace: Option<f64>, kept: u64) -> Shown {
 const WIDE: f64 = 100.0;
 
 fn ring(server: &ServerVitals) -> Markup {
-    let most = server.segments.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let all = server.segments.iter().sum::<u64>().max(1) as f64;
     html! {
         section.panel {
             h2 { "The ring" }
             div.wide tabindex="0" role="region" aria-label="The ring" { table {
-                thead { tr { th scope="col" { "Segment" } th.n scope="col" { "Bytes" } th scope="col" { span.hidden { "Share" } } } }
+                thead { tr { th scope="col" { "Segment" } th.n scope="col" { "Bytes" } th scope="col" { "Share" } } }
                 tbody { @for (n, bytes) in server.segments.iter().enumerate() {
                     tr {
                         th scope="row" { (n) }
                         td.n.none[*bytes == 0] { @if *bytes == 0 { "empty" } @else { (show::bytes(*bytes)) } }
                         td.gauge { svg viewBox={ "0 0 " (WIDE) " 6" } preserveAspectRatio="none" aria-hidden="true" {
-                            rect.bed width=(WIDE) height="6" rx="3" {}
-                            rect.fill width=(format!("{:.1}", *bytes as f64 / most * WIDE)) height="6" rx="3" {}
+                            rect.bed width=(WIDE) height="6" {}
+                            rect.fill width=(format!("{:.1}", *bytes as f64 / all * WIDE)) height="6" {}
                         } }
                     }
                 } }

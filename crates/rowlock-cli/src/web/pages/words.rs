@@ -20,12 +20,12 @@ pub fn ago(now: Timestamp, at: Timestamp) -> Markup {
     html! { time datetime=(at.to_string()) title=(exact) { (words) } }
 }
 
-/// One unit is enough for a glance.
+/// As much as a glance needs.
 fn coarse(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3_600 => format!("{} m", seconds / 60),
-        3_600..86_400 => format!("{} h", seconds / 3_600),
+        3_600..86_400 => format!("{} h {} m", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{} d", seconds / 86_400),
     }
 }
@@ -73,6 +73,11 @@ pub fn cell(shown: &str) -> Markup {
     html! { td.n.none[nothing] { (shown) } }
 }
 
+/// Jobs that were given up: in the colour of what is wrong, unless there are none.
+pub fn failures(n: u64) -> Markup {
+    html! { td.n.none[n == 0].bad[n > 0] { (exact(n)) } }
+}
+
 /// Seconds as people say them; a dash where there are none.
 pub fn seconds(of: &Value, field: &str) -> String {
     match of[field].as_f64() {
@@ -118,7 +123,7 @@ mod tests {
         let at: Timestamp = "2030-01-31T09:00:00.5Z".parse().unwrap();
         let from = |text: &str| ago(text.parse().unwrap(), at).into_string();
         assert!(from("2030-01-31T09:00:03.6Z").contains(">3 s ago<"));
-        assert!(from("2030-01-31T11:30:00Z").contains(">2 h ago<"));
+        assert!(from("2030-01-31T11:30:00Z").contains(">2 h 29 m ago<"));
         assert!(from("2030-01-31T08:50:00Z").contains(">in 10 m<"));
         assert!(from("2030-01-31T09:00:00.6Z").contains("title=\"2030-01-31 09:00:00.500 UTC\""));
         assert_eq!([count(9_999), count(10_000)], ["9,999", "10,000+"]);

@@ -32,22 +32,21 @@ fn table(cx: &Cx, workers: &[Value]) -> Markup {
         section.panel { div.wide tabindex="0" role="region" aria-label="Workers" { table {
             thead { tr {
                 th scope="col" { "Worker" }
-                th scope="col" { "Lease" }
-                th scope="col" { "Joined" }
-                th scope="col" { "Heard" }
+                th scope="col" { "State" }
                 th.n scope="col" { "In hand" }
+                @for head in ["Heard", "Joined", "Lease"] { th scope="col" { (head) } }
             } }
             tbody { @for worker in workers {
                 tr {
                     th scope="row" { code { (text(worker, "id")) } }
+                    td { @if is_live(worker, now) { (state("ok")) } @else { (state("lost")) } }
+                    td.n { (number(worker, "holds")) }
+                    td { (time(now, worker, "seen_at")) }
+                    td { (time(now, worker, "joined_at")) }
                     td {
-                        @if is_live(worker, now) { (state("ok")) } @else { (state("lost")) }
-                        " " (seconds(worker, "lease_seconds"))
+                        (seconds(worker, "lease_seconds"))
                         @if let Some(end) = ends(worker) { ", ends " (ago(now, end)) }
                     }
-                    td { (time(now, worker, "joined_at")) }
-                    td { (time(now, worker, "seen_at")) }
-                    td.n { (number(worker, "holds")) }
                 }
             } }
         } } }
