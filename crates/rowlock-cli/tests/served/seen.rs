@@ -27,11 +27,11 @@ pub fn a_job_is_added_by_keyboard_and_seen_to_run(home: &dyn Home) {
     browser.follow(|browser| browser.press("n"));
     browser.type_in("sleep");
     browser.press("Tab");
-    browser.type_in(r#"{"for":"3s"}"#);
+    browser.type_in(r#"{"for":"9s"}"#);
     browser.tab_to("Add the job");
     browser.follow(|browser| browser.press("Enter"));
     assert!(browser.text().contains("is added"), "{}", browser.text());
-    // From here on nobody touches anything.
+    // From here on nobody touches anything. Looks come every three seconds: several fall into the time it runs.
     browser.look("window.untouched = true");
     browser.wait("document.querySelector('h1 .badge').textContent === 'processing'");
     browser.wait("document.querySelector('h1 .badge').textContent === 'completed'");
