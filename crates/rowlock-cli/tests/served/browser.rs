@@ -117,9 +117,10 @@ impl Browser {
         self.loaded();
     }
 
-    /// Waits until the next page is there.
+    /// Waits until the next page is there, and whatever wants the keys has them: that comes a moment later.
     pub fn loaded(&mut self) {
         self.wait("!window.left && document.readyState === 'complete'");
+        self.wait("(document.querySelector('[autofocus]') ?? document.activeElement) === document.activeElement");
     }
 
     /// Does something that leads to another page, and waits for it.

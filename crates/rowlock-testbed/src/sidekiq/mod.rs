@@ -75,6 +75,8 @@ impl Sidekiq {
     #[must_use]
     pub fn ran(&self) -> Vec<SidekiqRun> {
         let lines = std::fs::read_to_string(self.folder.join("ran")).unwrap_or_default();
+        // The last line may be on its way.
+        let whole = lines.rfind('\n').map_or("", |end| &lines[..end]);
         let run = |line: &str| {
             let (jid, args) = line.split_once(' ').expect("a jid and arguments");
             SidekiqRun {
@@ -82,7 +84,7 @@ impl Sidekiq {
                 args: args.to_owned(),
             }
         };
-        lines.lines().map(run).collect()
+        whole.lines().map(run).collect()
     }
 
     /// All that it has said.
