@@ -1,9 +1,15 @@
 //! Logs: on stderr, compact and with colours only on a terminal, or one object a line.
 
+use std::cell::Cell;
+use std::fmt::{self, Write};
 use std::io::IsTerminal;
 
 use tracing::Level;
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 
 use crate::cli::{Bench, Drain, Log, Verb, Volume};
@@ -34,11 +40,72 @@ pub fn start(form: Log, verb: &Verb) {
         .with_max_level(level)
         .with_writer(std::io::stderr.with_max_level(shown));
     match form {
-        Log::Text => log.compact().with_ansi(colours()).init(),
+        Log::Text => log.compact().with_ansi(colours()).fmt_fields(Plain).init(),
         Log::Json => {
             out::speak_json();
             log.json().flatten_event(true).init();
         }
+    }
+}
+
+/// Fields as they are, without colours. Those of a job are written down when it begins, whether or not anything is logged of
+/// it then: so it has to be quick, and the usual way takes twice as long.
+struct Plain;
+
+thread_local! {
+    /// Grows once to what is usual.
+    static TEXT: Cell<String> = const { Cell::new(String::new()) };
+}
+
+impl<'a> FormatFields<'a> for Plain {
+    fn format_fields<R: RecordFields>(&self, mut to: Writer<'a>, fields: R) -> fmt::Result {
+        let mut all = Fields(TEXT.take());
+        all.0.clear();
+        fields.record(&mut all);
+        let written = match all.0.bytes().any(may_be_control) {
+            false => to.write_str(&all.0),
+            true => to.write_str(&spelled(&all.0)),
+        };
+        TEXT.set(all.0);
+        written
+    }
+}
+
+/// Whether a byte is a control character, or begins one.
+fn may_be_control(byte: u8) -> bool {
+    byte < b' ' || matches!(byte, 0x7f | 0xc2)
+}
+
+/// What somebody has written into an error moves no cursor: control characters are spelled out, but for those between lines
+/// and words.
+fn spelled(text: &str) -> String {
+    let mut spelled = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c.is_control() && !matches!(c, '\n' | '\t') {
+            true => spelled.extend(c.escape_default()),
+            false => spelled.push(c),
+        }
+    }
+    spelled
+}
+
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Where it was said, of what others log: known already.
+        if field.name().starts_with("log.") {
+            return;
+        }
+        if !self.0.is_empty() {
+            self.0.push(' ');
+        }
+        if field.name() != "message" {
+            self.0.push_str(field.name());
+            self.0.push('=');
+        }
+        // Nothing can go wrong with a string.
+        let _ = write!(self.0, "{value:?}");
     }
 }
 
@@ -53,4 +120,17 @@ fn level(volume: Volume) -> LevelFilter {
 /// Whether stderr is a terminal whose owner wants colours (no-color.org).
 fn colours() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_spelled_out() {
+        let text = "a\u{1b}[2Jb\u{9b}c\u{7f} grün\n\tx";
+        assert!(text.bytes().any(may_be_control));
+        assert_eq!(spelled(text), "a\\u{1b}[2Jb\\u{9b}c\\u{7f} grün\n\tx");
+        assert!(!"job=1 kind=größe ✓".bytes().any(may_be_control));
+    }
 }

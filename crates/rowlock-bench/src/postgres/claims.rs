@@ -31,6 +31,7 @@ pub(super) async fn times(rowlock: &Rowlock, claims: usize) -> Result<Vec<f64>> 
             limit: SIZE,
             caps: Default::default(),
             suspect: false,
+            thorough: false,
             route: None,
         };
         let watch = Stopwatch::start();

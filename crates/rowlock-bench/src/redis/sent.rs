@@ -89,6 +89,7 @@ async fn claimed(store: &Store<'_>, broker: &Broker, jobs: usize) -> Result<f64>
             limit: Route::BATCH,
             caps: Default::default(),
             suspect: false,
+            thorough: false,
             route: Some(route.name.clone()),
         };
         let some = engine.claim(claim).await?.jobs.len();

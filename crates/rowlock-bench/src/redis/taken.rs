@@ -173,6 +173,7 @@ async fn without_slots(
             limit: at_once,
             caps: Default::default(),
             suspect: false,
+            thorough: false,
             route: None,
         };
         let taken = redis.claim(claim).await?.jobs;

@@ -11,6 +11,8 @@ pub struct Ahead {
     concurrency: usize,
     most: usize,
     finished: VecDeque<(Elapsed, usize)>,
+    /// When there was something to do after a time without.
+    began: Elapsed,
 }
 
 const WINDOW: Duration = Duration::from_secs(1);
@@ -19,7 +21,7 @@ const STEP: Duration = Duration::from_millis(20);
 /// What runs within this time may lie ready.
 const AHEAD: Duration = Duration::from_millis(200);
 /// What has finished within less than this says nothing about the time after.
-const SHORTEST: Duration = Duration::from_millis(250);
+const SHORTEST: Duration = Duration::from_millis(100);
 
 impl Ahead {
     /// For a worker with so many slots.
@@ -29,7 +31,22 @@ impl Ahead {
             concurrency,
             most: 8_000,
             finished: VecDeque::new(),
+            began: Elapsed::ZERO,
         }
+    }
+
+    /// Notes that a worker without jobs has got some.
+    pub fn began(&mut self, now: Elapsed) {
+        self.forget(now);
+        if self.finished.is_empty() {
+            self.began = now;
+        }
+    }
+
+    /// How many it may hold in any case, with those whose verdicts are on their way.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.concurrency + self.most
     }
 
     /// Notes that jobs have finished.
@@ -45,15 +62,20 @@ impl Ahead {
     pub fn allowed(&mut self, now: Elapsed) -> usize {
         self.forget(now);
         let jobs: usize = self.finished.iter().map(|(_, jobs)| jobs).sum();
-        let since = self.finished.front().map_or(now, |(since, _)| *since);
         // A worker that has just begun is as fast as it has been since then.
         let span = now
-            .saturating_sub(since)
+            .saturating_sub(self.began)
             .clamp(SHORTEST, WINDOW)
             .as_millis();
         let ahead = jobs as u128 * AHEAD.as_millis() / span;
         let ahead = usize::try_from(ahead).unwrap_or(self.most);
         self.concurrency + ahead.min(self.most)
+    }
+
+    /// Whether nothing has finished lately.
+    pub fn stands_still(&mut self, now: Elapsed) -> bool {
+        self.forget(now);
+        self.finished.is_empty()
     }
 
     fn forget(&mut self, now: Elapsed) {
@@ -90,12 +112,25 @@ mod tests {
     fn a_worker_that_has_just_begun_is_as_fast_as_it_has_been_since() {
         let mut ahead = Ahead::new(8);
         let at = |ms| Duration::from_secs(100) + Duration::from_millis(ms);
+        ahead.began(at(0));
         ahead.finished(at(0), 100);
         assert_eq!(
             ahead.allowed(at(0)),
-            88,
-            "a quarter of a second counts at least"
+            208,
+            "a tenth of a second counts at least"
         );
         assert_eq!(ahead.allowed(at(400)), 58);
+    }
+
+    #[test]
+    fn long_jobs_that_end_together_are_no_speed() {
+        let mut ahead = Ahead::new(64);
+        let at = Duration::from_secs;
+        ahead.began(at(100));
+        ahead.finished(at(130), 64);
+        assert_eq!(ahead.allowed(at(130)), 64 + 12);
+        // It was never without a job.
+        ahead.began(at(130));
+        assert_eq!(ahead.allowed(at(130)), 64 + 12);
     }
 }

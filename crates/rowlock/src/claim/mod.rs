@@ -118,6 +118,8 @@ pub struct Claim {
     pub caps: BTreeMap<Name, usize>,
     /// Instead of ordinary jobs: the suspect jobs that are most wanted. A worker asks for one.
     pub suspect: bool,
+    /// Whoever asks goes when there is nothing: the answer has to be sure, whatever that costs.
+    pub thorough: bool,
     /// A drain's claim: what goes by this route, of the kinds named or, with none, of every kind.
     /// Without a route: what goes by none.
     pub route: Option<Name>,

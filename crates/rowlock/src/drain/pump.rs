@@ -174,6 +174,7 @@ impl Line {
             limit,
             caps: Default::default(),
             suspect,
+            thorough: false,
             route: Some(self.route.clone()),
         })
     }

@@ -1,7 +1,9 @@
 //! One attempt: the handler under its timeout, with panics and cancels turned into verdicts.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tracing::Instrument;
@@ -37,6 +39,8 @@ pub(super) struct Ended {
     pub(super) completed: bool,
     /// Whether the handler says, besides, that the work is done.
     pub(super) by_itself: bool,
+    /// How long its handler ran; as long as can be if nobody knows.
+    pub(super) took: Duration,
 }
 
 /// What counts when a transaction with the completion was not committed after all.
@@ -60,6 +64,7 @@ impl Attempt<'_> {
             mut orders,
         } = self.taken;
         let completed = Arc::new(AtomicBool::new(false));
+        let mut took = Duration::MAX;
         let verdict = {
             let cx = || {
                 Context::new(
@@ -69,10 +74,22 @@ impl Attempt<'_> {
                     self.drained,
                 )
             };
-            let attempt = attempt(&job, self.handler, &worker, self.engine, self.ran, cx);
+            // Where it stands: moving what is large costs more than a quick job.
+            let attempt = pin!(attempt(
+                &job,
+                self.handler,
+                &worker,
+                self.engine,
+                self.ran,
+                cx
+            ));
             tokio::select! {
                 biased;
-                (verdict, started_at) = attempt => verdict.map(|verdict| (verdict, started_at)),
+                (verdict, ran) = attempt => {
+                    let (started_at, time) = ran.unzip();
+                    took = time.unwrap_or_default();
+                    Some((verdict, started_at))
+                }
                 // A sender that is gone means that the worker itself is gone.
                 order = &mut orders => match order.unwrap_or(Order::Drop) {
                     Order::Cancel => Some((Verdict::Cancelled, None)),
@@ -95,6 +112,7 @@ impl Attempt<'_> {
             settlement,
             completed,
             by_itself,
+            took,
         }
     }
 }
@@ -106,6 +124,7 @@ pub(super) fn release(job: Arc<ClaimedJob>) -> Ended {
         job,
         completed: false,
         by_itself: false,
+        took: Duration::MAX,
     }
 }
 
@@ -119,6 +138,7 @@ pub(super) fn panicked(job: Arc<ClaimedJob>, panic: &str, now: Timestamp) -> End
         job,
         completed: false,
         by_itself: false,
+        took: Duration::MAX,
     }
 }
 
@@ -137,16 +157,16 @@ async fn attempt(
     engine: &dyn Dispatch,
     ran: Option<&Ran>,
     context: impl FnOnce() -> Context,
-) -> (Option<Verdict>, Option<Timestamp>) {
+) -> (Verdict, Option<(Timestamp, Duration)>) {
     if job.suspect
         && let Err(why) = engine.start_suspect(worker, job.id, job.token).await
     {
         tracing::warn!(job = %job.id, %why, "a suspect job was not started");
-        return (Some(Verdict::Release), None);
+        return (Verdict::Release, None);
     }
     let cx = context();
     let clock = cx.clock();
-    let (started_at, since) = (clock.now(), clock.elapsed());
+    let (started_at, since) = (cx.started_at(), clock.elapsed());
     event::began(job, started_at);
     if let Some(ran) = ran {
         ran.start(job, worker, started_at);
@@ -161,7 +181,6 @@ async fn attempt(
         %worker,
         trace = job.trace_context.as_deref(),
     );
-    let run = task::catch(handler.run(&cx).instrument(span));
     let failed = |kind, message: &str| {
         let now = clock.now();
         after_error(
@@ -171,8 +190,12 @@ async fn attempt(
             now,
         )
     };
-    let ran = clock.timeout(job.timeout, run).await;
-    event::ran(job, clock.elapsed().saturating_sub(since));
+    let ran = {
+        let run = pin!(task::catch(handler.run(&cx).instrument(span)));
+        clock.timeout(job.timeout, run).await
+    };
+    let took = clock.elapsed().saturating_sub(since);
+    event::ran(job, took);
     crash_point!("run.ended");
     let verdict = match ran {
         Some(Ok(outcome)) => {
@@ -184,7 +207,7 @@ async fn attempt(
                 Outcome::Done | Outcome::NotNeeded if cx.completed() => {
                     failed(ErrorKind::Error, NOT_COMMITTED)
                 }
-                outcome => verdict(job, outcome, clock.now()),
+                outcome => verdict(job, outcome, || clock.now()),
             }
         }
         Some(Err(panic)) => {
@@ -197,5 +220,5 @@ async fn attempt(
             failed(ErrorKind::Timeout, &format!("ran longer than {limit}"))
         }
     };
-    (Some(verdict), Some(cx.started_at()))
+    (verdict, Some((started_at, took)))
 }

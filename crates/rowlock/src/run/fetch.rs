@@ -23,6 +23,8 @@ pub(crate) struct Haul {
     pub(crate) next_due: Option<Timestamp>,
     pub(crate) rest: Option<Duration>,
     pub(crate) full: bool,
+    /// If it is empty, nothing is due.
+    pub(crate) thorough: bool,
 }
 
 /// What a claim brought, or the fences that were asked for in vain.
@@ -86,7 +88,7 @@ pub(crate) async fn fetch(
     ordinary: Claim,
     suspect: Option<Claim>,
 ) -> Hauled {
-    let (limit, first) = (ordinary.limit, ordinary.token);
+    let (limit, first, thorough) = (ordinary.limit, ordinary.token, ordinary.thorough);
     let second = suspect.as_ref().map(|claim| claim.token);
     let ask_suspect = async {
         match suspect {
@@ -112,6 +114,7 @@ pub(crate) async fn fetch(
                 next_due: earliest(ordinary.next_due, suspect.next_due),
                 rest: ordinary.rest,
                 full,
+                thorough,
             })
         }
         // What the other one brought is released by the next heartbeat.

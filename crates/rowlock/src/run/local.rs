@@ -95,11 +95,14 @@ impl Local {
 
     /// Jobs that were claimed.
     pub(super) fn add(&self, jobs: Vec<ClaimedJob>) {
+        // Slots that end a job meanwhile wait for the lock no longer than they have to.
+        let jobs: Vec<_> = jobs
+            .into_iter()
+            .map(|job| (place(&job), Arc::new(job)))
+            .collect();
         let mut state = self.state();
         let wanted = jobs.len().min(state.idle);
-        for job in jobs {
-            state.ready.insert(place(&job), Arc::new(job));
-        }
+        state.ready.extend(jobs);
         drop(state);
         for _ in 0..wanted {
             self.work.notify_one();
@@ -157,14 +160,15 @@ impl Local {
         }
     }
 
-    /// The shift has heard of an end; its verdict, if it has one, is on its way.
-    pub(super) fn reported(&self, ended: &Ended) {
+    /// The shift has heard of these ends; their verdicts, where they have one, are on their way.
+    pub(super) fn reported(&self, ended: &[Ended]) {
         let mut state = self.state();
-        let job = &ended.job;
-        state.ending -= 1;
-        state.settling += usize::from(ended.settlement.is_some());
-        if ended.completed && ended.settlement.is_some() {
-            state.completed.insert((job.id, job.token));
+        state.ending -= ended.len();
+        for ended in ended.iter().filter(|ended| ended.settlement.is_some()) {
+            state.settling += 1;
+            if ended.completed {
+                state.completed.insert((ended.job.id, ended.job.token));
+            }
         }
     }
 
@@ -194,6 +198,15 @@ impl Local {
         let places: Vec<Place> = named.copied().collect();
         let taken = places.iter().filter_map(|place| state.ready.remove(place));
         let taken: Vec<_> = taken.collect();
+        state.settling += taken.len();
+        taken
+    }
+
+    /// The last so many of those that haven't started; their verdict is on its way.
+    pub(super) fn take_last_ready(&self, most: usize) -> Vec<Arc<ClaimedJob>> {
+        let mut state = self.state();
+        let last = std::iter::from_fn(|| state.ready.pop_last()).take(most);
+        let taken: Vec<_> = last.map(|(_, job)| job).collect();
         state.settling += taken.len();
         taken
     }

@@ -1,6 +1,7 @@
 //! A slot: it takes one job after another from what is ready, and makes an attempt at each.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,19 +33,19 @@ impl Bench {
     /// Makes attempts until nothing is to be started any more.
     pub(super) async fn serve(self: Arc<Self>, reports: mpsc::UnboundedSender<Ended>) {
         let drained = self.engine.capabilities().drained;
-        let (mut in_a_row, mut since) = (0, self.clock.elapsed());
+        let (mut in_a_row, mut busy) = (0, Duration::ZERO);
         while let Some(taken) = self.local.take().await {
             let ended = self.attempt(taken, drained).await;
             in_a_row += 1;
+            busy = busy.saturating_add(ended.took);
             let then = self.local.report(ended, &reports);
-            let long =
-                in_a_row >= IN_A_ROW || self.clock.elapsed().saturating_sub(since) >= AT_A_STRETCH;
+            let long = in_a_row >= IN_A_ROW || busy >= AT_A_STRETCH;
             match then {
                 Then::End => return,
                 Then::GoOn if !long => {}
                 Then::GoOn | Then::MakeWay => {
                     tokio::task::yield_now().await;
-                    (in_a_row, since) = (0, self.clock.elapsed());
+                    (in_a_row, busy) = (0, Duration::ZERO);
                 }
             }
         }
@@ -65,7 +66,8 @@ impl Bench {
             drained,
         };
         // A handler's panic is caught further in; this is what it leaves behind, or whoever measures it.
-        match task::catch(attempt.run()).await {
+        let run = pin!(attempt.run());
+        match task::catch(run).await {
             Ok(ended) => ended,
             Err(panic) => panicked(job, &panic, self.clock.now()),
         }

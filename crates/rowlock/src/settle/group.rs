@@ -17,7 +17,7 @@ use crate::job::{JobId, Token};
 use crate::run::task::Tasks;
 
 /// The most verdicts in one transaction.
-const MOST: usize = 1_000;
+const MOST: usize = 2_000;
 /// So many transactions at once: one is computed while another waits for the disk.
 const AT_ONCE: usize = 2;
 /// A group of this size is worth a transaction of its own.

@@ -122,16 +122,17 @@ pub enum Settled {
 
 /// Decides the move: this is where attempts are counted and waits are chosen.
 #[must_use]
-pub fn verdict(job: &ClaimedJob, outcome: Outcome, now: Timestamp) -> Verdict {
+pub fn verdict(job: &ClaimedJob, outcome: Outcome, now: impl FnOnce() -> Timestamp) -> Verdict {
     match outcome {
         Outcome::Done => Verdict::Done,
         Outcome::NotNeeded => Verdict::NotNeeded,
-        Outcome::Snooze(time) => Verdict::Snooze(clock::add(now, time)),
+        Outcome::Snooze(time) => Verdict::Snooze(clock::add(now(), time)),
         Outcome::Cancel => Verdict::Cancelled,
         Outcome::Fail(why) => {
-            Verdict::Fail(JobError::new(job.attempt, now, ErrorKind::Error, &why))
+            Verdict::Fail(JobError::new(job.attempt, now(), ErrorKind::Error, &why))
         }
         Outcome::Retry { error, after } => {
+            let now = now();
             let error = JobError::new(job.attempt, now, ErrorKind::Error, &error);
             after_error(job, error, after, now)
         }

@@ -2,6 +2,7 @@
 
 mod browse;
 mod claim;
+mod claims;
 mod contract;
 mod cron;
 mod derived;
@@ -177,10 +178,15 @@ cases! {
         panics_and_timeouts_are_attempts,
         a_cancel_request_stops_a_running_handler,
         a_stopped_worker_gives_back_what_it_had_not_finished,
+        what_a_worker_took_ahead_is_not_kept_behind_slow_jobs,
+        not_even_a_few_jobs_are_kept_behind_slow_ones,
         a_worker_that_was_given_up_starts_again,
         a_verdict_that_cannot_be_written_holds_up_nobody,
         a_worker_wakes_for_a_job_of_another_process,
         a_pulse_is_felt_from_the_join_until_the_worker_leaves;
+    claims:
+        what_a_claim_brings_after_the_lease_was_lost_is_not_run,
+        suspects_are_asked_for_one_at_a_time;
     pairs:
         a_row_without_a_live_job_gets_one,
         an_enqueue_that_was_lost_is_found_and_counted,

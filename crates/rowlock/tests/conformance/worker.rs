@@ -214,6 +214,69 @@ pub async fn a_stopped_worker_gives_back_what_it_had_not_finished(world: World) 
     assert!(site.workers().await.is_empty());
 }
 
+pub async fn what_a_worker_took_ahead_is_not_kept_behind_slow_jobs(world: World) {
+    slow_after_quick(&world, 2, 100).await;
+}
+
+pub async fn not_even_a_few_jobs_are_kept_behind_slow_ones(world: World) {
+    slow_after_quick(&world, 8, 12).await;
+}
+
+/// A worker's slots are all taken by jobs that don't end. Another one runs the others.
+async fn slow_after_quick(world: &World, slots: usize, slow_jobs: usize) {
+    const QUICK: usize = 200;
+    let site = real(world);
+    site.stage_many("mail", QUICK + slow_jobs).await;
+    let options = || Options {
+        concurrency: slots,
+        lease: Duration::from_secs(3),
+        ..Options::default()
+    };
+    // The quick ones let it take the others ahead; from then on no slot gets free.
+    let (begun, mut beginnings) = mpsc::unbounded_channel();
+    let (stopper, ran) = (Stopper::default(), AtomicUsize::new(0));
+    let slow = site
+        .worker(())
+        .handle_kind(kind("mail"), move |job: Context| {
+            let is_quick = ran.fetch_add(1, Ordering::Relaxed) < QUICK;
+            let begun = begun.clone();
+            async move {
+                if !is_quick {
+                    begun.send(job.id).unwrap();
+                    std::future::pending::<()>().await;
+                }
+                Outcome::Done
+            }
+        });
+    #[expect(clippy::disallowed_methods, reason = "joined by the case")]
+    let slow = tokio::spawn(slow.options(options()).run_until(stopper.stop()));
+    for _ in 0..slots {
+        beginnings.recv().await.unwrap();
+    }
+    let (ended, mut endings) = mpsc::unbounded_channel();
+    let other = site
+        .worker(())
+        .handle_kind(kind("mail"), move |job: Context| {
+            ended.send(job.id).unwrap();
+            async { Outcome::Done }
+        });
+    let other_stopper = Stopper::default();
+    #[expect(clippy::disallowed_methods, reason = "joined by the case")]
+    let other = tokio::spawn(other.options(options()).run_until(other_stopper.stop()));
+    let rest = async {
+        for _ in slots..slow_jobs {
+            endings.recv().await.unwrap();
+        }
+    };
+    let done = Clock::system().timeout(Duration::from_secs(60), rest).await;
+    assert!(done.is_some(), "jobs wait behind slow ones");
+    other_stopper.ask();
+    other.await.unwrap().unwrap();
+    stopper.ask();
+    stopper.ask();
+    slow.await.unwrap().unwrap();
+}
+
 pub async fn a_worker_that_was_given_up_starts_again(world: World) {
     let site = real(&world);
     let id = site.stage(job("mail")).await;

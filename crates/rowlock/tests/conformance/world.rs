@@ -289,7 +289,7 @@ impl Site {
 
     /// What a worker does with a handler's outcome.
     pub async fn finish(&self, job: &ClaimedJob, outcome: Outcome) -> Settled {
-        let verdict = rowlock::settle::verdict(job, outcome, self.rowlock.clock().now());
+        let verdict = rowlock::settle::verdict(job, outcome, || self.rowlock.clock().now());
         self.settle(job, verdict).await
     }
 
@@ -339,6 +339,7 @@ pub fn wanted(worker: &WorkerId, kinds: &[&str], limit: usize) -> Claim {
         limit,
         caps: BTreeMap::new(),
         suspect: false,
+        thorough: false,
         route: None,
     }
 }

@@ -320,7 +320,7 @@ impl Life {
                 after: after.map(Duration::from_secs),
             },
         };
-        rowlock::settle::verdict(job, outcome, self.machine.now)
+        rowlock::settle::verdict(job, outcome, || self.machine.now)
     }
 
     async fn heartbeat(&mut self, worker: usize, held: Held) -> Result<(), String> {

@@ -105,6 +105,8 @@ cases! {
         an_open_completion_holds_up_nobody_else,
         a_locked_job_that_was_held_stops_no_claim,
         a_job_whose_lock_was_rolled_back_is_claimed_all_the_same,
+        what_a_failed_claim_had_locked_is_taken_by_the_next,
+        a_worker_that_runs_once_finds_what_its_bounds_hide,
         large_payloads_keep_nothing_from_moving;
     history:
         a_day_goes_as_a_whole_and_a_reader_keeps_only_his_own;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use rowlock::claim::WorkerId;
 use rowlock::settle::{Settled, Settlement, Verdict};
-use rowlock::{Error, JobState, Outcome};
+use rowlock::{Context, Error, JobId, JobState, Kind, Outcome};
 use rowlock_testbed::until;
 
 use super::small::Small;
-use crate::conformance::world::{LEASE, error, ids, job};
+use crate::conformance::world::{LEASE, Site, World, error, ids, job, wanted};
 
 /// Somebody waits for a lock.
 fn until_somebody_waits(small: &Small) {
@@ -56,6 +57,20 @@ pub async fn a_verdict_finds_a_job_that_is_just_being_set_aside(small: Small) {
     }
 }
 
+fn lock_in_vain(small: &Small, id: JobId) {
+    let other = small.own.session();
+    let locked = format!("SELECT id FROM rowlock.job WHERE id = {id} FOR UPDATE");
+    other.execute("BEGIN").unwrap();
+    assert_eq!(other.value(&locked), id.to_string());
+    other.execute("ROLLBACK").unwrap();
+    assert!(is_marked(small, id));
+}
+
+fn is_marked(small: &Small, id: JobId) -> bool {
+    let marked = format!("SELECT xmax <> '0'::xid FROM rowlock.job WHERE id = {id}");
+    small.side.value(&marked) == "t"
+}
+
 /// A lock leaves its mark on a row, also one that was rolled back, and claims with a bound pass by what has a mark.
 pub async fn a_job_whose_lock_was_rolled_back_is_claimed_all_the_same(small: Small) {
     let world = small.world();
@@ -65,15 +80,70 @@ pub async fn a_job_whose_lock_was_rolled_back_is_claimed_all_the_same(small: Sma
     site.stage(job("mail")).await;
     site.claim_one(&worker, &["mail"]).await;
     let id = site.stage(job("mail")).await;
-    let marked = format!("SELECT xmax <> '0'::xid FROM rowlock.job WHERE id = {id}");
-    let other = small.own.session();
-    let locked = format!("SELECT id FROM rowlock.job WHERE id = {id} FOR UPDATE");
-    other.execute("BEGIN").unwrap();
-    assert_eq!(other.value(&locked), id.to_string());
-    other.execute("ROLLBACK").unwrap();
-    assert_eq!(small.side.value(&marked), "t");
+    lock_in_vain(&small, id);
     // Time for a claim without bounds.
     world.advance(Duration::from_secs(5));
+    let claimed = site.claim(&worker, &["mail"], 10).await;
+    assert_eq!(ids(&claimed), [id]);
+}
+
+/// A claim without bounds that takes long: the next has to wait.
+async fn use_up_the_budget(small: &Small, world: &World, site: &Site, worker: &WorkerId) {
+    site.stage(job("mail")).await;
+    let other = small.own.session();
+    other.execute("BEGIN").unwrap();
+    other
+        .execute("LOCK TABLE rowlock.lane IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let claiming = site.claim_one(worker, &["mail"]);
+    let waiting = async {
+        tokio::task::block_in_place(|| {
+            until_somebody_waits(small);
+            world.advance(Duration::from_secs(10));
+            other.execute("COMMIT").unwrap();
+        });
+    };
+    tokio::join!(claiming, waiting);
+}
+
+/// Whoever goes when there is nothing to do has looked everywhere before, whatever that costs.
+pub async fn a_worker_that_runs_once_finds_what_its_bounds_hide(small: Small) {
+    let world = small.world();
+    let site = small.open(&world.clock);
+    let worker = site.join().await;
+    use_up_the_budget(&small, &world, &site, &worker).await;
+    let id = site.stage(job("mail")).await;
+    lock_in_vain(&small, id);
+    let once = site
+        .worker(())
+        .handle_kind(Kind::new("mail").unwrap(), |_: Context| async {
+            Outcome::Done
+        });
+    let tally = once.run_once().await.unwrap();
+    assert_eq!(tally.settled, 1);
+    assert_eq!(site.state(id).await, JobState::Completed);
+}
+
+/// So are the rows of a claim that failed, even when no claim without bounds is due for long.
+pub async fn what_a_failed_claim_had_locked_is_taken_by_the_next(small: Small) {
+    let world = small.world();
+    let site = small.open(&world.clock);
+    let worker = site.join().await;
+    use_up_the_budget(&small, &world, &site, &worker).await;
+    let id = site.stage(job("mail")).await;
+    let table = format!("rowlock.job_{}", small.segment());
+    let refuse = format!(
+        "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '57014'; END $$;
+         CREATE TRIGGER refuse BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION public.refuse()"
+    );
+    small.side.execute(&refuse).unwrap();
+    let wanted = wanted(&worker, &["mail"], 10);
+    let failed = site.engine().claim(wanted).await;
+    assert!(failed.is_err(), "{failed:?}");
+    let allow = format!("DROP TRIGGER refuse ON {table}; DROP FUNCTION public.refuse()");
+    small.side.execute(&allow).unwrap();
+    assert!(is_marked(&small, id));
     let claimed = site.claim(&worker, &["mail"], 10).await;
     assert_eq!(ids(&claimed), [id]);
 }

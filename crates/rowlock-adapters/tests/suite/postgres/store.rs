@@ -94,6 +94,7 @@ impl Store {
             limit: 10,
             caps: std::collections::BTreeMap::new(),
             suspect: false,
+            thorough: false,
             route: None,
         };
         engine.claim(claim).await.unwrap().jobs

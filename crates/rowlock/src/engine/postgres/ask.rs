@@ -10,6 +10,7 @@ use super::Postgres;
 use super::bounded::Unheard;
 use super::connect::{Connection, Pool, take};
 use super::error::{is_denied, is_of_another_isolation, is_stale, is_worn_out, map};
+use super::rows::Rows;
 use super::statements::{Sql, call};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -41,14 +42,34 @@ impl Postgres {
         self.rows_often(&text, values, statement.name).await
     }
 
-    /// Calls a function of that kind.
-    pub(super) async fn call_often(
+    /// Calls a function of that kind; its rows are read as they come, elsewhere.
+    pub(super) async fn read_often<T, F>(
         &self,
         function: &'static str,
         values: &[Value<'_>],
-    ) -> Result<Vec<Row>> {
+        read: impl Fn(Rows) -> F,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Result<T>, tokio_postgres::Error>> + Send + 'static,
+    {
         let text = call(function, values.len(), &self.address.schema);
-        self.rows_often(&text, values, function).await
+        // As in rows_often.
+        let prepared = self.listener.hears() == Some(true);
+        let ask = async |prepared: bool| {
+            let client = take(&self.pool, PATIENCE).await?;
+            let asked = client.read(&text, values, prepared, &read);
+            let asked = Clock::system().timeout(PATIENCE, asked).await;
+            Ok::<_, Error>((client, asked))
+        };
+        match ask(prepared).await? {
+            (client, Some(Err(why))) if prepared && is_stale(&why) => {
+                drop(Object::take(client));
+                let (client, asked) = ask(false).await?;
+                answered(client, asked, function)?
+            }
+            (client, asked) => answered(client, asked, function)?,
+        }
     }
 
     async fn rows_often(&self, text: &str, values: &[Value<'_>], doing: &str) -> Result<Vec<Row>> {
@@ -186,13 +207,13 @@ impl Postgres {
     }
 }
 
-fn answered(
+fn answered<T>(
     client: Connection,
-    asked: Option<Result<Vec<Row>, tokio_postgres::Error>>,
+    asked: Option<Result<T, tokio_postgres::Error>>,
     doing: &str,
-) -> Result<Vec<Row>> {
+) -> Result<T> {
     match asked {
-        Some(Ok(rows)) => Ok(rows),
+        Some(Ok(answer)) => Ok(answer),
         Some(Err(why)) => {
             let error = map(&why, doing);
             if is_worn_out(&error) || is_of_another_isolation(&why) {

@@ -10,14 +10,15 @@ use tokio_postgres::types::Type;
 
 use super::holdings::{Asking, Held, Lot};
 use super::outlook::Outlook;
-use super::row::{self, Leased, Summary};
+use super::row::{Answer, Leased, Summary};
+use super::rows::Rows;
 use super::sweep::Budget;
 use super::{Postgres, lock};
-use crate::claim::{Claim, Claimed, ClaimedJob, QueueOrder};
+use crate::claim::{Claim, Claimed, QueueOrder};
 use crate::clock;
 use crate::engine::routes::DIRECT;
 use crate::error::Result;
-use crate::job::{JobId, Name};
+use crate::job::{JobId, Name, Token};
 
 /// A pause after an empty answer: short at first, since what was enqueued a moment ago may still be
 /// on its way to its commit.
@@ -37,7 +38,8 @@ impl Postgres {
         let (mut jobs, mut summary) = self.claim_once(wanted, wanted.limit, sweep).await?;
         // Nothing: what the bounds hid, or what was set aside, may be due. A job that was found doesn't wait for
         // that; the next look comes soon.
-        if jobs.is_empty() && !summary.swept && lock(&outlook.budget).allows(self.clock.elapsed()) {
+        let allowed = || lock(&outlook.budget).allows(self.clock.elapsed());
+        if jobs.is_empty() && !summary.swept && (is_thorough(wanted) || allowed()) {
             (jobs, summary) = self.claim_once(wanted, wanted.limit, true).await?;
         }
         // More may have become due than is brought back at once.
@@ -55,11 +57,17 @@ impl Postgres {
         }
         self.suspects.store(summary.suspects, Ordering::Relaxed);
         // Best first: by priority, then in the order of their lanes.
-        jobs.sort_by_key(|(ready_at, job)| (std::cmp::Reverse(job.priority), *ready_at, job.id));
+        jobs.sort_by_key(|one| {
+            (
+                std::cmp::Reverse(one.job.priority),
+                one.ready_at,
+                one.job.id,
+            )
+        });
         Ok(Claimed {
             next_due: self.local_time(summary.next_due, summary.now),
             rest: self.rest(&outlook, jobs.is_empty()),
-            jobs: jobs.into_iter().map(|(_, job)| job).collect(),
+            jobs: jobs.into_iter().map(|one| one.job).collect(),
         })
     }
 
@@ -86,10 +94,15 @@ impl Postgres {
                 ],
             )
             .await?;
-        let (jobs, summary) = self.keep(wanted, wanted.limit, &rows)?;
+        let left = lock(&self.outlook(wanted.route.as_ref()).lanes).left;
+        let mut answer = Answer::default();
+        for row in &rows {
+            answer.add(row, wanted.token)?;
+        }
+        let (jobs, summary) = self.keep(wanted, wanted.limit, answer, left);
         asking.answered();
         Ok(Claimed {
-            jobs: jobs.into_iter().map(|(_, job)| job).collect(),
+            jobs: jobs.into_iter().map(|one| one.job).collect(),
             next_due: self.local_time(summary.next_due, summary.now),
             rest: None,
         })
@@ -100,7 +113,7 @@ impl Postgres {
         wanted: &Claim,
         limit: usize,
         sweep: bool,
-    ) -> Result<(Vec<(Timestamp, ClaimedJob)>, Summary)> {
+    ) -> Result<(Vec<Leased>, Summary)> {
         #[cfg(feature = "test-hooks")]
         let sweep = sweep && !crate::hooks::switched_off("claim.sweep");
         let worker = self.number_of(&wanted.worker).await?;
@@ -112,17 +125,18 @@ impl Postgres {
         let (capped, caps) = split(&wanted.caps);
         let turn = i64::try_from(self.turn.fetch_add(1, Ordering::Relaxed) & 0xffff).unwrap_or(0);
         let may_begin_anew = lock(&outlook.budget).allows(self.clock.elapsed());
-        let (bounds, aside_after, seen) = {
+        let (bounds, aside_after, seen, left) = {
             let lanes = lock(&outlook.lanes);
+            let (seen, left) = (lanes.unsorted, lanes.left);
             match sweep {
-                true => (Default::default(), Timestamp::UNIX_EPOCH, lanes.unsorted),
-                false => (lanes.bounds(), lanes.aside_after(), lanes.unsorted),
+                true => (Default::default(), Timestamp::UNIX_EPOCH, seen, left),
+                false => (lanes.bounds(), lanes.aside_after(), seen, left),
             }
         };
         let began = self.clock.elapsed();
         let asking = self.asking(wanted);
-        let rows = self
-            .call_often(
+        let answer = self
+            .read_often(
                 "claim_in_levels",
                 &[
                     (&worker, Type::INT8),
@@ -147,11 +161,18 @@ impl Postgres {
                     (&bounds.ids, Type::INT8_ARRAY),
                     (&route, Type::TEXT),
                 ],
+                |rows| read(rows, wanted.token),
             )
             .await
             // Rows that it had locked are passed by from now on, but for a claim without bounds.
-            .inspect_err(|_| *lock(&outlook.budget) = Budget::default())?;
-        let answer = self.keep(wanted, limit, &rows)?;
+            .inspect_err(|_| {
+                #[cfg(feature = "test-hooks")]
+                if crate::hooks::switched_off("claim.failed") {
+                    return;
+                }
+                *lock(&outlook.budget) = Budget::default();
+            })?;
+        let answer = self.keep(wanted, limit, answer, left);
         asking.answered();
         if answer.1.swept {
             lock(&outlook.budget).spent(began, self.clock.elapsed());
@@ -164,18 +185,11 @@ impl Postgres {
         &self,
         wanted: &Claim,
         limit: usize,
-        rows: &[tokio_postgres::Row],
-    ) -> Result<(Vec<(Timestamp, ClaimedJob)>, Summary)> {
-        let mut leased = Vec::with_capacity(rows.len());
-        let (mut last, mut level) = (None, row::Level::default());
-        for row in rows {
-            match row::claimed(row, wanted.token, &mut level)? {
-                row::Claimed::Leased(one) => leased.push(one),
-                row::Claimed::Shared => {}
-                row::Claimed::Summary(summary) => last = Some(summary),
-            }
-        }
-        let summary = last.unwrap_or(Summary {
+        answer: Answer,
+        left: u64,
+    ) -> (Vec<Leased>, Summary) {
+        let leased = answer.leased;
+        let summary = answer.summary.unwrap_or(Summary {
             next_due: None,
             now: Timestamp::UNIX_EPOCH,
             look_aside: false,
@@ -201,7 +215,10 @@ impl Postgres {
             let left_nothing = leased.len() < limit;
             lanes.swept(wanted, &leased, left_nothing, &summary, unsorted);
         }
-        lanes.claimed(&leased, summary.now);
+        lanes.claimed(&leased, summary.now, left);
+        if summary.lowest.is_some() && leased.len() >= limit {
+            lanes.left += 1;
+        }
         drop(lanes);
         let held = self.lots(wanted, &leased);
         match wanted.route {
@@ -209,11 +226,7 @@ impl Postgres {
             Some(_) => self.holdings.add_sent(held),
             None => self.holdings.add(held),
         }
-        let jobs = leased
-            .into_iter()
-            .map(|one| (one.ready_at, one.job))
-            .collect();
-        Ok((jobs, summary))
+        (leased, summary)
     }
 
     /// What was claimed, each with what it shares with others.
@@ -277,6 +290,25 @@ impl Postgres {
             (false, false) => None,
         }
     }
+}
+
+/// Reads an answer while it comes.
+async fn read(mut rows: Rows, token: Token) -> Result<Result<Answer>, tokio_postgres::Error> {
+    let mut answer = Answer::default();
+    while let Some(row) = rows.next().await? {
+        if let Err(why) = answer.add(&row, token) {
+            return Ok(Err(why));
+        }
+    }
+    Ok(Ok(answer))
+}
+
+fn is_thorough(wanted: &Claim) -> bool {
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("claim.thorough") {
+        return false;
+    }
+    wanted.thorough
 }
 
 fn route(wanted: &Claim) -> &str {

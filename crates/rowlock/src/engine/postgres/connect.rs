@@ -1,21 +1,16 @@
 //! Where the server is, and the few connections that a process keeps to it.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, Object, QueueMode, RecycleError, RecycleResult};
 use tokio_postgres::config::SslMode;
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, NoTls};
 
-use super::ask::Value;
 use super::error::{map, unreachable};
-use super::lock;
+use super::link::Link;
 use super::row::get;
-use super::sessions::{Known, Sessions};
+use super::sessions::Sessions;
 use super::statements::sql;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -186,141 +181,6 @@ pub(super) struct Maker {
     sessions: Sessions,
 }
 
-/// A connection, and whether its calls must say how they see what others commit.
-#[derive(Debug)]
-pub(super) struct Link {
-    client: Client,
-    explicit: bool,
-    /// A question was given up before its answer: the next one would wait for that too.
-    asking: AtomicBool,
-    /// What the server has read already, by its text.
-    prepared: Mutex<HashMap<String, Statement>>,
-    _known: Known,
-}
-
-impl std::ops::Deref for Link {
-    type Target = Client;
-
-    fn deref(&self) -> &Client {
-        &self.client
-    }
-}
-
-impl Link {
-    /// Runs one statement in a transaction of its own, in one round trip.
-    pub(super) async fn ask(
-        &self,
-        text: &str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        self.asking.store(true, Ordering::Relaxed);
-        let answer = self.send(text, values).await;
-        self.asking.store(false, Ordering::Relaxed);
-        answer
-    }
-
-    /// The same for a look of an operator's, which must not be planned as if it took long; its plan may be kept only
-    /// where the session is ours alone.
-    pub(super) async fn look(
-        &self,
-        text: &str,
-        values: &[Value<'_>],
-        kept: bool,
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        self.asking.store(true, Ordering::Relaxed);
-        let begin = sql!("look").text(&Schema::default());
-        let answer = match kept {
-            false => {
-                let asked = self.client.query_typed(text, values);
-                self.within(begin, asked).await
-            }
-            true => match self.statement(text, values).await {
-                Err(why) => Err(why),
-                Ok(statement) => {
-                    let values: Vec<&(dyn ToSql + Sync)> =
-                        values.iter().map(|(value, _)| *value).collect();
-                    self.within(begin, self.client.query(&statement, &values))
-                        .await
-                }
-            },
-        };
-        self.asking.store(false, Ordering::Relaxed);
-        answer
-    }
-
-    /// The same, read by the server once for all: only where the session is ours alone.
-    pub(super) async fn ask_prepared(
-        &self,
-        text: &str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        if self.explicit {
-            return self.ask(text, values).await;
-        }
-        self.asking.store(true, Ordering::Relaxed);
-        let answer = self.send_prepared(text, values).await;
-        self.asking.store(false, Ordering::Relaxed);
-        answer
-    }
-
-    async fn send_prepared(
-        &self,
-        text: &str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let statement = self.statement(text, values).await?;
-        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|(value, _)| *value).collect();
-        self.client.query(&statement, &values).await
-    }
-
-    /// What the server has read once.
-    async fn statement(
-        &self,
-        text: &str,
-        values: &[Value<'_>],
-    ) -> Result<Statement, tokio_postgres::Error> {
-        if let Some(known) = lock(&self.prepared).get(text).cloned() {
-            return Ok(known);
-        }
-        let types: Vec<Type> = values.iter().map(|(_, of)| of.clone()).collect();
-        let statement = self.client.prepare_typed(text, &types).await?;
-        lock(&self.prepared).insert(text.to_owned(), statement.clone());
-        Ok(statement)
-    }
-
-    async fn send(
-        &self,
-        text: &str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        if !self.explicit {
-            return self.client.query_typed(text, values).await;
-        }
-        let begin = sql!("begin").text(&Schema::default());
-        self.within(begin, self.client.query_typed(text, values))
-            .await
-    }
-
-    /// In a transaction that begins so.
-    async fn within(
-        &self,
-        begin: String,
-        asked: impl Future<Output = Result<Vec<Row>, tokio_postgres::Error>>,
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let commit = sql!("commit").text(&Schema::default());
-        // All three are sent before the first is answered. After an error the last one rolls back.
-        let (begun, rows, ended) = tokio::join!(
-            biased;
-            self.client.batch_execute(&begin),
-            asked,
-            self.client.batch_execute(&commit),
-        );
-        begun?;
-        let rows = rows?;
-        ended.map(|()| rows)
-    }
-}
-
 impl managed::Manager for Maker {
     type Type = Link;
     type Error = Error;
@@ -335,17 +195,16 @@ impl managed::Manager for Maker {
         let pid: i32 = rows.first().map_or(Ok(0), |row| get(row, 1))?;
         #[cfg(feature = "test-hooks")]
         let fits = fits || crate::hooks::switched_off("call.isolation");
-        Ok(Link {
+        Ok(Link::new(
             client,
-            explicit: !fits,
-            asking: AtomicBool::new(false),
-            prepared: Mutex::default(),
-            _known: self.sessions.add(pid),
-        })
+            !fits,
+            self.sessions.add(pid),
+            self.io.clone(),
+        ))
     }
 
     async fn recycle(&self, client: &mut Link, _: &Metrics) -> RecycleResult<Error> {
-        match client.is_closed() || client.asking.load(Ordering::Relaxed) {
+        match client.is_closed() || client.is_asking() {
             true => Err(RecycleError::message("closed, or busy")),
             false => Ok(()),
         }

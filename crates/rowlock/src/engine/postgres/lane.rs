@@ -20,6 +20,8 @@ pub(super) struct Lanes {
     pub(super) unsorted: i64,
     /// Up to when jobs that were set aside have been brought back.
     aside_after: Option<Timestamp>,
+    /// How many claims have brought jobs back and may have left some of them.
+    pub(super) left: u64,
 }
 
 fn lane(job: &ClaimedJob) -> (Name, Name, i16) {
@@ -87,8 +89,12 @@ impl Lanes {
         }
     }
 
-    /// Everything before the newest job that was claimed is claimed too, or in somebody's hands.
-    pub(super) fn claimed(&mut self, leased: &[Leased], now: Timestamp) {
+    /// Everything before the newest job that was claimed is claimed too, or in somebody's hands. That is not so if `left` has
+    /// grown since the claim was asked for: it has not seen what another one brought back.
+    pub(super) fn claimed(&mut self, leased: &[Leased], now: Timestamp, left: u64) {
+        if left != self.left {
+            return;
+        }
         let young = now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN);
         let same = |one: &Leased, next: &Leased| is_same_lane(&one.job, &next.job);
         for run in leased.chunk_by(same) {
@@ -128,5 +134,35 @@ impl Lanes {
     /// Where the look at what was set aside begins.
     pub(super) fn aside_after(&self) -> Timestamp {
         self.aside_after.unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leased(id: i64, second: i64) -> Leased {
+        Leased {
+            job: ClaimedJob::sample(id, 7),
+            place: None,
+            ready_at: Timestamp::from_second(second).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_claim_passes_nothing_that_another_brought_back_and_left_meanwhile() {
+        let mut lanes = Lanes::default();
+        let now = Timestamp::from_second(1_000).unwrap();
+        // Two are asked for. The first brings back more than it takes; the second has taken what came later.
+        let asked = lanes.left;
+        lanes.lower(Timestamp::from_second(10).unwrap());
+        lanes.claimed(&[leased(1, 10)], now, asked);
+        lanes.left += 1;
+        lanes.claimed(&[leased(9, 90)], now, asked);
+        let bound = |lanes: &Lanes| lanes.bounds().times[0].as_second();
+        assert_eq!(bound(&lanes), 10, "what was left lies behind it");
+        // The next ones see all of it.
+        lanes.claimed(&[leased(9, 90)], now, lanes.left);
+        assert_eq!(bound(&lanes), 90);
     }
 }

@@ -89,16 +89,36 @@ pub(super) struct Summary {
     pub(super) stopped: Vec<Name>,
 }
 
-pub(super) enum Claimed {
+enum Claimed {
     Leased(Leased),
     /// What the jobs that follow have in common.
     Shared,
     Summary(Summary),
 }
 
+/// What a claim has brought.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) leased: Vec<Leased>,
+    pub(super) summary: Option<Summary>,
+    level: Level,
+}
+
+impl Answer {
+    /// Takes its next row.
+    pub(super) fn add(&mut self, row: &Row, token: Token) -> Result<()> {
+        match claimed(row, token, &mut self.level)? {
+            Claimed::Leased(one) => self.leased.push(one),
+            Claimed::Shared => {}
+            Claimed::Summary(summary) => self.summary = Some(summary),
+        }
+        Ok(())
+    }
+}
+
 /// What the jobs of a level have in common is told once, before them.
 #[derive(Default)]
-pub(super) struct Level {
+struct Level {
     segment: Option<i16>,
     queue: Option<Name>,
     priority: i16,
@@ -140,7 +160,7 @@ fn backoff(row: &Row) -> Result<Option<Backoff>> {
     Ok(text.map(|text| serde_json::from_str(text).unwrap_or_default()))
 }
 
-pub(super) fn claimed(row: &Row, token: Token, level: &mut Level) -> Result<Claimed> {
+fn claimed(row: &Row, token: Token, level: &mut Level) -> Result<Claimed> {
     let Some(id) = get::<Option<i64>>(row, 3)? else {
         let Some(now) = time(row, 10)? else {
             level.hear(row)?;

@@ -34,7 +34,7 @@ async fn whoever_wakes_the_shift_makes_way_for_it() {
     }
     assert_eq!(then, [Then::MakeWay, Then::GoOn]);
     while let Ok(ended) = endings.try_recv() {
-        local.reported(&ended);
+        local.reported(std::slice::from_ref(&ended));
     }
     assert_eq!((local.unfinished(), local.settling()), (0, 2));
     let taken = local.take().await.unwrap();

@@ -15,7 +15,10 @@ impl Shift {
     /// Asks for ordinary jobs, and beside them for the one suspect this process may run: not while another claim is
     /// under way, which may bring one.
     pub(super) fn ask(&mut self, room: usize, alone: bool) -> Result<Claiming> {
-        let ordinary = self.wanted(room, false)?;
+        let mut ordinary = self.wanted(room, false)?;
+        ordinary.thorough = self.options.once && alone && self.local.held() == 0;
+        #[cfg(feature = "test-hooks")]
+        let alone = alone || crate::hooks::switched_off("claims.suspect_alone");
         let suspect = match alone && self.may_ask_for_suspect() {
             true => Some(self.wanted(1, true)?),
             false => None,
@@ -64,6 +67,9 @@ impl Shift {
             event::ended(&job, Some(&verdict), false);
             self.local.refused();
             settling.push(verdict);
+        }
+        if !haul.jobs.is_empty() && self.local.under_way() == 0 {
+            self.ahead.began(self.clock.elapsed());
         }
         self.local.add(haul.jobs);
         let rest = haul.rest.unwrap_or(self.options.poll);
@@ -120,6 +126,7 @@ impl Shift {
             limit,
             caps,
             suspect,
+            thorough: false,
             route: None,
         })
     }

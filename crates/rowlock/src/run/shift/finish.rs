@@ -1,5 +1,7 @@
 //! The end of a shift: running jobs may finish within the grace, the rest is given back.
 
+use std::slice;
+
 use tokio::sync::mpsc;
 
 use super::{LAST_HANDLERS, Shift, settlement};
@@ -29,7 +31,10 @@ impl Shift {
         while self.local.unfinished() > 0 {
             tokio::select! {
                 biased;
-                Some(ended) = endings.recv() => self.end(settling, ended),
+                Some(ended) = endings.recv() => {
+                    self.local.reported(slice::from_ref(&ended));
+                    self.end(settling, ended);
+                }
                 Some(answers) = settled.recv() => self.count(&answers),
                 // A lease can be lost, and a cancel asked for, during the grace as well.
                 Some(beat) = self.beats.recv() => {

@@ -37,6 +37,8 @@ const LARGE: usize = 1_000;
 const LARGEST: usize = 2_000;
 /// So many claims are under way at once.
 const AT_A_TIME: usize = 2;
+/// So many times what may lie ready or run is held at most, with what waits for its verdict's answer.
+const UNSETTLED: usize = 4;
 /// As many ends are looked at in one go.
 const AT_ONCE: usize = 500;
 /// How long the last verdicts of a stopping worker may take to be written.
@@ -59,6 +61,8 @@ pub(super) struct Shift {
     bench: Arc<Bench>,
     slots: Tasks,
     suspect_asked: Option<Elapsed>,
+    /// Whether more lay ready at the last heartbeat than can start soon.
+    too_many: bool,
     /// When the last heartbeat was answered.
     beaten: Elapsed,
     tally: Tally,
@@ -100,6 +104,7 @@ impl Shift {
             local,
             slots: Tasks::default(),
             suspect_asked: None,
+            too_many: false,
             beaten: Elapsed::ZERO,
             tally: Tally::default(),
         };
@@ -201,11 +206,10 @@ impl Shift {
                 biased;
                 () = stop.asked() => return Ok(()),
                 haul = claiming.answer() => {
+                    let thorough = haul.as_ref().is_ok_and(|haul| haul.thorough);
                     look = match self.take(settling, haul) {
                         Err(Error::LeaseLost) => {
-                            // What the others bring belongs to whoever took over.
-                            claiming = Claims::default();
-                            self.start_again(stop).await?;
+                            self.start_again(&mut claiming, stop).await?;
                             Look::Now
                         }
                         Ok(Look::At(_)) if meanwhile => Look::Now,
@@ -213,11 +217,15 @@ impl Shift {
                     };
                     let idle = claiming.is_empty() && self.local.held() == 0;
                     if matches!(look, Look::At(_)) && self.options.once && idle {
-                        return Ok(());
+                        if thorough {
+                            return Ok(());
+                        }
+                        look = Look::Now;
                     }
                 }
                 some = endings.recv_many(&mut reported, AT_ONCE) => {
                     self.ahead.finished(self.clock.elapsed(), some);
+                    self.local.reported(&reported);
                     for ended in reported.drain(..) {
                         if self.makes_room(&ended.job) {
                             (look, meanwhile) = (Look::Now, true);
@@ -233,8 +241,7 @@ impl Shift {
                 }
                 Some(beat) = self.beats.recv() => {
                     if self.beat(settling, beat) {
-                        claiming = Claims::default();
-                        self.start_again(stop).await?;
+                        self.start_again(&mut claiming, stop).await?;
                         look = Look::Now;
                     }
                 }
@@ -269,9 +276,36 @@ impl Shift {
         (is_time && room > 0).then_some(room.min(LARGEST))
     }
 
+    /// How many more may lie ready or run. Those that have run don't count, unless their verdicts pile up.
     fn room(&mut self) -> usize {
         let allowed = self.ahead.allowed(self.clock.elapsed());
-        allowed.saturating_sub(self.local.held())
+        let ahead = allowed.saturating_sub(self.local.under_way());
+        let all = (allowed * UNSETTLED).min(self.ahead.most());
+        ahead.min(all.saturating_sub(self.local.held()))
+    }
+
+    /// What was taken after quick jobs, and won't start soon behind slow ones: others may have a slot for it.
+    fn surplus(&mut self) -> Vec<Arc<ClaimedJob>> {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("beat.gives_back") {
+            return Vec::new();
+        }
+        let now = self.clock.elapsed();
+        let allowed = self.ahead.allowed(now);
+        // Speed varies, and what goes back is claimed again.
+        let most = match self.ahead.stands_still(now) {
+            true => allowed,
+            false => allowed * 2,
+        };
+        let too_many = self.local.under_way() > most;
+        // A short stall is none.
+        match std::mem::replace(&mut self.too_many, too_many) && too_many {
+            true => {
+                let surplus = self.local.under_way().saturating_sub(allowed);
+                self.local.take_last_ready(surplus)
+            }
+            false => Vec::new(),
+        }
     }
 
     /// Whether the end of a job allows a claim that wasn't allowed before: its queue was perhaps at
@@ -281,7 +315,6 @@ impl Shift {
     }
 
     fn end(&mut self, settling: &Group, ended: Ended) {
-        self.local.reported(&ended);
         self.derived.ended(&ended);
         if let Some(ran) = &self.options.ran {
             let asked = ended.settlement.as_ref().map(|settlement| Asked {
@@ -341,6 +374,9 @@ impl Shift {
                 for job in self.local.take_ready(&beat.stopped) {
                     settling.push(settlement(&job, Verdict::Release));
                 }
+                for job in self.surplus() {
+                    settling.push(settlement(&job, Verdict::Release));
+                }
                 if beat.released > 0 {
                     let released = beat.released;
                     tracing::warn!(released, "released claims whose answer was lost");
@@ -363,7 +399,15 @@ impl Shift {
     }
 
     /// Others have taken over what this worker held: it drops all of it and joins anew.
-    async fn start_again(&mut self, stop: &mut Stop) -> Result<()> {
+    async fn start_again(&mut self, claiming: &mut Claims, stop: &mut Stop) -> Result<()> {
+        // What these bring belongs to whoever took over.
+        #[cfg(feature = "test-hooks")]
+        let kept = crate::hooks::switched_off("claims.given_up");
+        #[cfg(not(feature = "test-hooks"))]
+        let kept = false;
+        if !kept {
+            *claiming = Claims::default();
+        }
         tracing::warn!(worker = %self.worker, jobs = self.local.held(), "lease lost, starting again");
         event::lease_lost();
         self.local.forget();

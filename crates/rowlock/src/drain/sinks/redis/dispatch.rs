@@ -27,7 +27,7 @@ use crate::settle::{Settled, Settlement, Verdict};
 const UNREADABLE: Duration = Duration::from_secs(30);
 
 /// The most verdicts that are sent at once.
-const MOST: usize = 1_000;
+const MOST: usize = 2_000;
 
 /// A Redis that hands out jobs.
 #[derive(Debug)]
