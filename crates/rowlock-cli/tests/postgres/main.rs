@@ -23,7 +23,6 @@ mod place;
 #[path = "../../../rowlock/tests/postgres/replica.rs"]
 mod replica;
 mod roles;
-mod screens;
 #[path = "../served/mod.rs"]
 mod served;
 mod store;

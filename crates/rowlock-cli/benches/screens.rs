@@ -1,12 +1,28 @@
 //! Pictures of every page, of a store in which much goes on: `scripts/screens` keeps them in docs/screens.
+//!
+//! A program and no case: nothing is judged, and it takes ten minutes. It has what the cases have to drive a browser.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "whoever wants pictures sees what is missing"
+)]
+
+#[path = "../tests/place/mod.rs"]
+mod place;
+#[path = "../tests/served/mod.rs"]
+mod served;
+#[path = "../tests/postgres/store.rs"]
+#[allow(dead_code, reason = "the cases use the rest")]
+mod store;
 
 use std::path::{Path, PathBuf};
 
 use rowlock_testbed::{Postgres, Process, Redis};
 use serde_json::{Value, json};
 
+use crate::served::Served;
 use crate::served::browser::Browser;
-use crate::served::{Served, ok};
 use crate::store::Store;
 
 /// What is seen, and what it is called.
@@ -116,13 +132,13 @@ const LOAD: &str = r#"(() => {
 
 fn furnish(store: &Store) {
     store.place.write("charge_card", CHARGE_CARD);
-    ok(store, &["migrate", "up"]);
+    store.ok(&["migrate", "up"]);
     store.sql(
         "CREATE TABLE databases (id integer PRIMARY KEY, state text NOT NULL);
          CREATE INDEX ON databases (id) WHERE state = 'requested';
          INSERT INTO databases SELECT n, 'requested' FROM generate_series(1, 12) AS n",
     );
-    ok(store, &["apply"]);
+    store.ok(&["apply"]);
     let switches: [&[&str]; 2] = [
         &[
             "kind:newsletter",
@@ -139,21 +155,18 @@ fn furnish(store: &Store) {
     ];
     for switch in switches {
         let by = ["--by", "ada", "--for", "2h"];
-        ok(store, &[&["switch", "set"], switch, &by].concat());
+        store.ok(&[&["switch", "set"], switch, &by].concat());
     }
-    ok(store, &["budget", "set", "analytics", "--max", "1"]);
-    ok(
-        store,
-        &[
-            "enqueue",
-            "newsletter",
-            r#"{"issue":42}"#,
-            "--queue",
-            "imports",
-        ],
-    );
+    store.ok(&["budget", "set", "analytics", "--max", "1"]);
+    store.ok(&[
+        "enqueue",
+        "newsletter",
+        r#"{"issue":42}"#,
+        "--queue",
+        "imports",
+    ]);
     let later = r#"{"for":"1s","report":"quarter"}"#;
-    ok(store, &["enqueue", "build_report", later, "--in", "6h"]);
+    store.ok(&["enqueue", "build_report", later, "--in", "6h"]);
 }
 
 /// Bytes from text as browsers write them.
@@ -191,9 +204,7 @@ fn wanted() -> (PathBuf, u64) {
     (PathBuf::from(folder), seconds.unwrap_or(540))
 }
 
-#[test]
-#[ignore = "it draws docs/screens anew, which takes ten minutes: scripts/screens"]
-fn every_page_is_drawn_in_every_form() {
+fn main() {
     let (folder, seconds) = wanted();
     let (server, redis) = (Postgres::start_own(), Redis::start());
     let store = Store::on(&server, &config(&redis.url()));
@@ -250,7 +261,7 @@ fn every_page_is_drawn_in_every_form() {
     dismiss(served.process);
 }
 
-/// The others go with the test.
+/// The others go with the program.
 fn dismiss(process: Process) {
     process.signal("TERM");
     process.wait();
