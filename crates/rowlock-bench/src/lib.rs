@@ -7,6 +7,7 @@
 //! [`report`] turns the answers into a table, JSON and a chart.
 
 pub mod api;
+mod between;
 mod dashboard;
 mod databases;
 pub mod horizon;

@@ -95,12 +95,4 @@ impl Server {
         let _ = session.client.batch_execute("CHECKPOINT").await;
         Ok(())
     }
-
-    /// How many transactions this database has ended, whoever asked for them: it should have no other guests.
-    pub(crate) async fn transactions(&self) -> Result<usize> {
-        let session = self.session().await?;
-        let text = include_str!("postgres/sql/transactions.sql");
-        let count: i64 = session.client.query_one(text, &[]).await?.get(0);
-        Ok(usize::try_from(count)?)
-    }
 }

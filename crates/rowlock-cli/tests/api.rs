@@ -47,7 +47,6 @@ crate::served! { Place::with_config(CONFIG);
         every_page_is_for_its_role_and_a_reader_changes_nothing,
         markup_in_every_field_is_text_on_every_page,
         every_button_does_what_it_says,
-        an_open_page_hears_what_changes,
         a_form_without_its_seal_would_be_missed;
     accessible:
         axe_finds_nothing_on_any_page;
@@ -64,6 +63,9 @@ crate::served! { Place::with_config(CONFIG);
         only_whoever_rejects_is_asked_to_lose_jobs,
         markup_runs_on_no_page,
         a_page_goes_on_when_its_server_comes_back;
+    told:
+        an_open_page_hears_what_changes,
+        a_page_hears_what_changed_while_it_was_on_its_way;
     verbs:
         a_job_is_added_seen_and_changed_as_on_the_command_line,
         many_jobs_are_counted_first_and_changed_when_confirmed,

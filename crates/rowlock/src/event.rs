@@ -172,7 +172,7 @@ pub const TABLE: &[Metric] = &[
     metric(DRAIN_LOST, Type::Counter, &["route"], "jobs that a sink had lost, or never got, and that went back to be sent again"),
     metric(DRAIN_VERDICTS, Type::Counter, &["route", "answer"], "verdicts that came back from a sink, by the store's answer: accepted or lease_lost"),
     metric(DRAIN_LAG, Type::Gauge, &["route"], "how long the oldest job that is due and not sent has been waiting"),
-    metric(DRAIN_HELD, Type::Gauge, &["route"], "jobs that were sent and are not settled"),
+    metric(DRAIN_HELD, Type::Gauge, &["route"], "jobs that were sent and are not settled, counted up to 10,000"),
     metric(SINK_UP, Type::Gauge, &["route"], "1 while the sink answers, otherwise 0 and jobs wait in the store"),
     metric(PINS, Type::Gauge, &["what"], "what pins the horizon: session, prepared, slot, standby"),
     metric(PIN_AGE, Type::Gauge, &[], "how long ago the oldest transaction began that pins the horizon"),

@@ -21,6 +21,11 @@ impl Served {
         Self::of(&server.url, &["--schema", &server.schema])
     }
 
+    /// The same over somebody who passes on what it says.
+    pub(crate) fn through(url: &str, server: &Server) -> Result<Self> {
+        Self::of(url, &["--schema", &server.schema])
+    }
+
     /// Over a file.
     pub(crate) fn of_file(path: &Path) -> Result<Self> {
         Self::of(&format!("sqlite:{}", path.display()), &[])

@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::Size;
+use crate::between::Between;
 use crate::dashboard::{Client, Served};
-use crate::measurement::median;
 use crate::server::Server;
 use crate::stopwatch::{Stopwatch, as_f64};
 use crate::{Bound, Measurement, Progress};
@@ -19,72 +19,63 @@ const GOAL: f64 = 2.0;
 /// What moves without a word is asked for after so long.
 const AT_LEAST: Duration = Duration::from_secs(10);
 
-/// Autovacuum's transactions count as well, when it comes by: the median of parts is without it.
-const PARTS: u32 = 5;
+type Place = (&'static str, &'static str);
 
-/// What it is called, its path, and how long it rests between two looks.
-pub(super) type Place = (&'static str, &'static str, Duration);
-
-/// Health comes last: it has a checkup made.
+/// What it is called, and its path. The last is read for itself: it is seldom that it looks through the store.
 pub(super) const PLACES: [Place; 8] = [
-    ("overview", "/", Duration::ZERO),
-    ("job_list", "/jobs", Duration::ZERO),
-    ("queues", "/queues", Duration::ZERO),
-    ("workers", "/workers", Duration::ZERO),
-    ("pairs", "/pairs", Duration::ZERO),
-    ("drains", "/drains", Duration::ZERO),
-    ("switches", "/switches", Duration::ZERO),
-    ("health", "/health", Duration::from_secs(15)),
+    ("overview", "/"),
+    ("job_list", "/jobs"),
+    ("queues", "/queues"),
+    ("workers", "/workers"),
+    ("pairs", "/pairs"),
+    ("drains", "/drains"),
+    ("switches", "/switches"),
+    ("health", "/health"),
 ];
 
-/// What the server counts in a second while each of them is open: a question is a transaction of its own.
+/// What open pages have cost.
+pub(super) struct Watched {
+    /// Questions in a second, by page.
+    rates: Vec<(&'static str, f64)>,
+}
+
+/// Counts what the dashboard asks of the server while each of them is open.
 pub(super) async fn watch(
     size: &Size,
     server: &Server,
     places: &[Place],
     say: Progress<'_>,
-) -> Result<Vec<(&'static str, f64)>> {
-    let served = Served::start(server)?;
+) -> Result<Watched> {
+    let between = Between::start(server).await?;
+    let served = Served::through(&between.url, server)?;
     let mut rates = Vec::new();
-    for (name, path, rest) in places {
+    for &(name, path) in places {
         say(&format!("{path} is open for {:?}", size.open));
         // What opening it costs is not what it costs while it is open.
-        Client::new(&served.address, "").get(path).await?;
-        let (_, parts) = tokio::try_join!(
-            stay(&served.address, path, *rest, size.open),
-            count(server, size.open / PARTS)
-        )?;
-        // One that rests for long asks in one part and not in the next.
-        let rate = match rest.is_zero() {
-            true => median(&parts),
-            false => parts.iter().sum::<f64>() / f64::from(PARTS),
-        };
-        rates.push((*name, rate));
+        let (_, page) = Client::new(&served.address, "").get(path).await?;
+        let (before, watch) = (between.asked(), Stopwatch::start());
+        stay(&served.address, path, rest(&page), size.open).await?;
+        let asked = as_f64(between.asked() - before);
+        rates.push((name, asked / watch.elapsed().as_secs_f64()));
     }
-    Ok(rates)
+    ensure!(between.asked() > 0, "nothing was asked through what counts");
+    Ok(Watched { rates })
 }
 
-/// Transactions a second, part by part.
-async fn count(server: &Server, time: Duration) -> Result<Vec<f64>> {
-    let clock = Clock::system();
-    let mut rates = Vec::new();
-    for _ in 0..PARTS {
-        let (before, watch) = (server.transactions().await?, Stopwatch::start());
-        clock.sleep(time).await;
-        // The second look itself.
-        let ended = server.transactions().await?.saturating_sub(before + 1);
-        rates.push(as_f64(ended) / watch.elapsed().as_secs_f64());
-    }
-    Ok(rates)
-}
-
-pub(super) fn judged(rates: &[(&'static str, f64)]) -> Measurement {
-    let most = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-    let made = Measurement::new("open_dashboard", "queries/s", rates.len()).ours(&[most]);
-    let made = rates
-        .iter()
-        .fold(made, |made, (name, rate)| made.with(name, *rate));
+pub(super) fn judged(watched: &[Watched]) -> Measurement {
+    let rates = || watched.iter().flat_map(|part| &part.rates);
+    let most = rates().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let made = Measurement::new("open_dashboard", "queries/s", PLACES.len()).ours(&[most]);
+    let made = rates().fold(made, |made, (name, rate)| made.with(name, *rate));
     made.goal("ours", Bound::AtMost(GOAL))
+}
+
+/// How long a page wants to rest between two looks.
+fn rest(page: &[u8]) -> Duration {
+    let page = String::from_utf8_lossy(page);
+    let said = page.split("data-live=\"").skip(1);
+    let seconds = said.filter_map(|rest| rest.split('"').next()?.parse().ok());
+    Duration::from_secs(seconds.max().unwrap_or(0))
 }
 
 async fn stay(address: &str, path: &str, rest: Duration, time: Duration) -> Result<()> {
@@ -93,23 +84,33 @@ async fn stay(address: &str, path: &str, rest: Duration, time: Duration) -> Resu
     let mut events = TcpStream::connect(address).await?;
     let request = format!("GET /events HTTP/1.1\r\nHost: {address}\r\n\r\n");
     events.write_all(request.as_bytes()).await?;
-    let mut last = Duration::ZERO;
+    let (mut last, mut told) = (Duration::ZERO, false);
     while watch.elapsed() < time {
-        let wait = (last + AT_LEAST).min(time).saturating_sub(watch.elapsed());
+        let next = last + if told { rest } else { AT_LEAST };
+        let wait = next.min(time).saturating_sub(watch.elapsed());
         let mut said = Vec::new();
-        let heard = clock.timeout(wait, events.read_buf(&mut said)).await;
-        if let Some(bytes) = heard {
+        if let Some(bytes) = clock.timeout(wait, events.read_buf(&mut said)).await {
             ensure!(bytes? > 0, "the dashboard has hung up");
-            let told = String::from_utf8_lossy(&said).contains("data: ");
-            if !told {
-                continue;
-            }
+            told |= String::from_utf8_lossy(&said).contains("data: ");
         }
-        if watch.elapsed() >= last + rest && watch.elapsed() < time {
-            last = watch.elapsed();
+        let due = last + if told { rest } else { AT_LEAST };
+        if watch.elapsed() >= due && watch.elapsed() < time {
+            (last, told) = (watch.elapsed(), false);
             let (status, _) = page.get(path).await?;
             ensure!(status == 200, "{path} was answered {status}");
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_rests_as_long_as_its_slowest_part_wants() {
+        let page = br#"<div id="a" data-live><p data-live="4"><p data-live="15">"#;
+        assert_eq!(rest(page), Duration::from_secs(15));
+        assert_eq!(rest(b"<div data-live>"), Duration::ZERO);
+    }
 }

@@ -1,16 +1,14 @@
 //! What a worker asks of the server that has nothing to do.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rowlock::run::{Builtin, Runner, Stopper};
 use rowlock::{Clock, Kind, Worker};
 
 use super::{KIND, Size};
+use crate::between::Between;
 use crate::server::Server;
 use crate::stopwatch::{Stopwatch, as_f64};
 use crate::{Bound, Measurement, Progress};
-
-/// Autovacuum's transactions count as well, when it comes by: the median is without it.
-const ROUNDS: usize = 3;
 
 pub(super) async fn measure(
     size: &Size,
@@ -19,7 +17,8 @@ pub(super) async fn measure(
 ) -> Result<Measurement> {
     say("idle worker");
     server.fresh().await?;
-    let rowlock = server.open().await?;
+    let between = Between::start(server).await?;
+    let rowlock = Server::at(&between.url, &server.schema)?.open().await?;
     let worker =
         Worker::new(rowlock, ()).handle_kind(Kind::new(KIND)?, Runner::Builtin(Builtin::Noop));
     let stopper = Stopper::default();
@@ -27,21 +26,16 @@ pub(super) async fn measure(
     let watching = async {
         // The looks for work grow rarer first.
         clock.sleep(size.idle / 4).await;
-        let mut rates = Vec::new();
-        for _ in 0..ROUNDS {
-            let (before, watch) = (server.transactions().await?, Stopwatch::start());
-            clock.sleep(size.idle).await;
-            let after = server.transactions().await?;
-            let time = watch.elapsed().as_secs_f64();
-            // The second look itself.
-            rates.push(as_f64(after.saturating_sub(before + 1)) / time);
-        }
+        let (before, watch) = (between.asked(), Stopwatch::start());
+        clock.sleep(size.idle).await;
+        let rate = as_f64(between.asked() - before) / watch.elapsed().as_secs_f64();
         stopper.ask();
-        anyhow::Ok(rates)
+        rate
     };
-    let (worked, rates) = tokio::join!(worker.run_until(stopper.stop()), watching);
+    let (worked, rate) = tokio::join!(worker.run_until(stopper.stop()), watching);
     worked?;
-    Ok(Measurement::new("idle_worker", "transactions/s", 0)
-        .ours(&rates?)
+    ensure!(between.asked() > 0, "nothing was asked through what counts");
+    Ok(Measurement::new("idle_worker", "queries/s", 0)
+        .ours(&[rate])
         .goal("ours", Bound::AtMost(1.0)))
 }

@@ -84,14 +84,14 @@ impl Size {
     #[must_use]
     pub fn full() -> Self {
         Self {
-            rounds: 3,
+            rounds: 5,
             by_one: 3_000,
             by_some: 30_000,
             bulk: 200_000,
             backlog: 200_000,
             patience: Duration::from_secs(3),
             starts: 500,
-            idle: Duration::from_secs(20),
+            idle: Duration::from_secs(60),
             finished: 10_000_000,
             alternations: 5,
             looks: 200,

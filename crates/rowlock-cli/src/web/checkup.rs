@@ -1,4 +1,4 @@
-//! A checkup reads everything, so one answer serves everybody who asks for a while, and one that takes longer
+//! A checkup asks much, so one answer serves everybody who asks for a while, and one that takes longer
 //! than a request may is there for the next.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +88,7 @@ impl Checkup {
 
 async fn made(running: &Running, setup: &Setup, clock: &Clock) -> Result<Value, Problem> {
     let (began, at) = (clock.elapsed(), clock.now());
-    let found = doctor::findings(setup, doctor::Depth::All).await?;
+    let found = doctor::findings(setup, doctor::Depth::Plans).await?;
     let made = Last {
         began,
         took: clock.elapsed().saturating_sub(began),

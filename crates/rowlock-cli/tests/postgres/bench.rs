@@ -99,7 +99,7 @@ fn every_page_is_measured_on_the_server_that_is_named_and_in_a_file() {
     let store = Store::empty("this is = not [a configuration");
     let lines = figures(&store, &["bench", "pages", "--quick", "--json"]);
     let (pages, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["unit"] == "ms p95");
-    assert_eq!((pages.len(), others.len()), (42, 2), "{lines:#?}");
+    assert_eq!((pages.len(), others.len()), (42, 3), "{lines:#?}");
     for line in &pages {
         assert_eq!(
             (&line["bench"], &line["jobs"], &line["rows"]),
@@ -118,6 +118,8 @@ fn every_page_is_measured_on_the_server_that_is_named_and_in_a_file() {
         );
     }
     assert_eq!(others[1]["step"], "large_tables_read");
+    assert_eq!(others[2]["step"], "rows_read");
+    assert!(others[2]["ours"].as_f64() > Some(0.0), "{}", others[2]);
     nothing_is_left(&store);
 }
 

@@ -11,6 +11,7 @@ pub mod kept;
 pub mod matrix;
 pub mod pages;
 pub mod seen;
+pub mod told;
 pub mod verbs;
 
 use std::io::{Read, Write};

@@ -1,9 +1,6 @@
 //! The dashboard's pages, read as a browser without a script would: links, forms, and nothing else.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
 
 use super::matrix::everything;
 use super::{Answer, Ask, Home, OPERATOR, READER, Served, furnish, ok};
@@ -445,30 +442,4 @@ pub fn every_button_does_what_it_says(home: &dyn Home) {
     ] {
         says(page, action, &[("reason", "x")], words);
     }
-}
-
-pub fn an_open_page_hears_what_changes(home: &dyn Home) {
-    furnish(home);
-    let served = Served::open(home);
-    let mut stream = TcpStream::connect(&served.address).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
-    let head = format!("GET /events HTTP/1.1\r\nHost: {}\r\n\r\n", served.address);
-    stream.write_all(head.as_bytes()).unwrap();
-    let (mut text, mut part) = (String::new(), [0; 1_000]);
-    let mut read_until = |sign: &str| {
-        while !text.contains(sign) {
-            let n = stream.read(&mut part).unwrap();
-            assert!(n > 0, "{text}");
-            text.push_str(&String::from_utf8_lossy(&part[..n]));
-        }
-        text.clear();
-    };
-    read_until("retry: ");
-    for _ in 0..2 {
-        ok(home, &["enqueue", "echo"]);
-        read_until("data: ");
-    }
-    served.end();
 }

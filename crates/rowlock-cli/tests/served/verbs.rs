@@ -244,6 +244,8 @@ pub fn queues_switches_crons_and_pairs_are_run_and_stopped(home: &dyn Home) {
         codes.clone().any(|each| each["code"] == "R008"),
         "{checkup}"
     );
+    // Nor does a page read a whole file, or say that it is well.
+    assert!(codes.clone().all(|each| each["code"] != "R001"));
     // Nobody looks through everything again for each who asks.
     assert_eq!(
         served.get("/doctor").ok()["looked_at"],

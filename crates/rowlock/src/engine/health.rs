@@ -9,14 +9,12 @@ use crate::job::Name;
 /// The store's condition. Whether it is good enough is for the reader to say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Health {
-    /// What is broken in the file itself; if anything is, the rest was not looked at.
-    pub damage: Vec<String>,
     /// Tables, indexes, views and triggers that are missing or differ from those we made.
     pub drift: Vec<String>,
     /// Committed pages that are still in the log only, because somebody reads an old state.
     pub log_backlog: u64,
     /// Pending jobs of kinds that have no row, by kind.
-    pub unknown_kinds: Vec<(Name, u64)>,
+    pub unknown_kinds: Vec<(Name, AtLeast)>,
     /// How far the server's clock is ahead of this process's, if that is too far to overlook.
     pub clock_ahead: Option<SignedDuration>,
     /// What a worker must be allowed and the role that asks isn't.
@@ -38,13 +36,34 @@ pub struct Health {
     pub readers: Vec<(u32, String)>,
 }
 
+/// As many rows of a lane, or of what is set aside, does a checkup look at: it must stay cheap however many jobs there
+/// are.
+pub(crate) const HEAD: u32 = 1_000;
+
+/// How many there are, as far as somebody has counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AtLeast {
+    /// So many were counted.
+    pub n: u64,
+    /// Whether there may be more.
+    pub more: bool,
+}
+
+impl AtLeast {
+    /// So many and no more.
+    #[must_use]
+    pub fn exactly(n: u64) -> Self {
+        Self { n, more: false }
+    }
+}
+
 /// Jobs that are due and nobody takes, though nothing stops them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unhandled {
     /// Their kind.
     pub kind: Name,
     /// How many are due.
-    pub jobs: u64,
+    pub jobs: AtLeast,
     /// For how long the first of them has been.
     pub oldest: Duration,
 }

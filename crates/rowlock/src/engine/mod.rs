@@ -27,7 +27,7 @@ pub use browse::Browse;
 pub use dispatch::Dispatch;
 pub use fact::{Fact, Integrity};
 pub use filter::Filter;
-pub use health::{Blocker, Health, Holder, Uncleaned, Unhandled};
+pub use health::{AtLeast, Blocker, Health, Holder, Uncleaned, Unhandled};
 pub(crate) use routes::DIRECT;
 pub use routes::{Recalled, RouteRow, Routes, SentJob};
 pub use schedule::*;
@@ -175,7 +175,7 @@ pub trait Operate: Send + Sync + 'static {
     /// Workers that have joined and not left.
     async fn workers(&self) -> Result<Vec<WorkerRow>>;
 
-    /// A checkup. It reads everything, so it may take a while.
+    /// A checkup. It costs the same however much there is.
     async fn health(&self) -> Result<Health>;
 
     /// For a checker: what the store holds of each job, by rising id, about `limit` rows at a time.

@@ -66,7 +66,7 @@ pub struct RouteRow {
     pub unsent: u64,
     /// How long the oldest of them has been due, in milliseconds: the lag.
     pub lag_ms: u64,
-    /// Jobs that were sent and are not settled.
+    /// Jobs that were sent and are not settled, counted up to [`RouteRow::MOST`].
     pub sent: u64,
     /// When a drain was last heard; nothing when none has run yet.
     pub seen_at: Option<Timestamp>,
@@ -75,7 +75,7 @@ pub struct RouteRow {
 }
 
 impl RouteRow {
-    /// As far as unsent jobs are counted.
+    /// As far as jobs are counted, unsent and sent ones.
     pub const MOST: u64 = 10_000;
 
     /// For engines.

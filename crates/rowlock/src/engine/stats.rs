@@ -92,4 +92,6 @@ pub struct WorkerRow {
     pub seen_at: Timestamp,
     /// How many jobs it holds.
     pub holds: u64,
+    /// Whether it may hold more: a look that stays cheap doesn't see all of them.
+    pub more: bool,
 }

@@ -1,6 +1,7 @@
 //! The one list of cases, run on every engine.
 
 mod browse;
+mod checkup;
 mod claim;
 mod claims;
 mod contract;
@@ -140,6 +141,10 @@ cases! {
         what_runs_is_listed_by_its_start_and_what_ended_by_falling_number,
         kinds_are_applied_and_drift_is_named,
         a_checkup_names_what_was_left_lying_about;
+    checkup:
+        jobs_of_an_unknown_kind_are_counted_up_to_a_thousand,
+        a_kind_of_which_one_job_runs_is_handled_however_many_wait,
+        what_is_stopped_or_goes_by_a_route_is_not_unhandled;
     browse:
         a_walk_finds_every_job_once_while_jobs_come_and_end,
         a_look_ends_after_so_many_rows_and_says_where_to_go_on,

@@ -83,7 +83,9 @@ cases! {
         a_trigger_that_was_switched_off_is_found_and_mended,
         programs_of_the_schema_before_go_on_after_the_migration;
     browse:
-        a_look_reads_no_more_behind_many_rows;
+        a_look_reads_no_more_behind_many_rows,
+        a_checkup_reads_no_more_behind_many_rows,
+        a_worker_that_may_hold_more_than_is_seen_is_known;
     lanes:
         the_whole_range_of_priorities_is_claimed_from_high_to_low,
         three_thousand_lanes_are_served_in_order,

@@ -32,15 +32,16 @@ pub fn schema(setup: &Setup, address: &Address) -> Result<Option<Finding>> {
     })
 }
 
+pub fn damaged(address: &Address, damage: &[String]) -> Finding {
+    let path = quoted(&show::path(&address.path));
+    let what = format!("the file is damaged: {}", damage.join("; "));
+    let remedy = format!("sqlite3 {path} .dump | sqlite3 recovered.db");
+    finding("R001", Level::Error, what, remedy)
+}
+
 pub fn look(address: &Address, health: &Health) -> Vec<Finding> {
     let mut found = Vec::new();
     let path = quoted(&show::path(&address.path));
-    if !health.damage.is_empty() {
-        let what = format!("the file is damaged: {}", health.damage.join("; "));
-        let remedy = format!("sqlite3 {path} .dump | sqlite3 recovered.db");
-        found.push(finding("R001", Level::Error, what, remedy));
-        return found;
-    }
     if health.log_backlog >= LOG_BACKLOG {
         let who: Vec<String> = health
             .readers

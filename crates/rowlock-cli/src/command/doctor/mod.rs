@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rowlock::claim::WorkerId;
+use rowlock::engine::browse::Glance;
 use rowlock::engine::postgres::part_sql as part_of_server;
-use rowlock::engine::sqlite::part_sql as part_of_file;
-use rowlock::engine::{PairRow, Stats, Unhandled, WorkerRow};
+use rowlock::engine::sqlite::{damage, part_sql as part_of_file};
+use rowlock::engine::{PairRow, Unhandled, WorkerRow};
 use rowlock::switch::Switch;
 use rowlock::{Kind, Name, Pair, Rowlock};
 use serde::Serialize;
@@ -80,7 +81,9 @@ pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
 pub enum Depth {
     /// What takes seconds: for a screen that looks again and again.
     Quick,
-    /// The plans of the pairs' queries as well.
+    /// The plans of the pairs' queries as well: for pages, which share an answer.
+    Plans,
+    /// And the whole of a file.
     All,
 }
 
@@ -118,6 +121,15 @@ fn lines(each: &Finding) -> String {
 
 async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Finding>> {
     let store = rowlock.operate();
+    if depth == Depth::All
+        && let Store::Sqlite(address) = &setup.store
+    {
+        let damage = damage(address)?;
+        if !damage.is_empty() {
+            // Answers from such a file mean nothing.
+            return Ok(vec![file::damaged(address, &damage)]);
+        }
+    }
     let health = store.health().await?;
     let mut found = match &setup.store {
         Store::Sqlite(address) => file::look(address, &health),
@@ -129,9 +141,6 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
             found
         }
     };
-    if !health.damage.is_empty() {
-        return Ok(found);
-    }
     for difference in &health.drift {
         found.push(finding(
             "R002",
@@ -152,7 +161,7 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
         };
         let what = format!(
             "{} waiting of kind {kind}, which no worker has declared yet",
-            jobs_are(*jobs)
+            jobs_are(jobs.n, jobs.more)
         );
         found.push(finding("R004", Level::Warn, what, remedy));
     }
@@ -166,18 +175,32 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
         Err(_) if !health.drift.is_empty() => Vec::new(),
         rows => rows?,
     };
-    let mut workers = store.workers().await?;
+    let workers = match rowlock.browse().hands().await {
+        Err(_) if !health.drift.is_empty() => None,
+        workers => Some(workers?),
+    };
     // A route is no process: whether it is drained is told with it.
-    workers.retain(|each| !each.id.as_str().starts_with(WorkerId::ROUTE));
+    let is_process = |each: &&WorkerRow| !each.id.as_str().starts_with(WorkerId::ROUTE);
+    let processes = || workers.iter().flatten().filter(is_process);
     let before = found.len();
-    found.extend(workers.iter().filter_map(|each| dead(setup, each, now)));
-    if found.len() - before == workers.len() {
-        let sent_by_others = routes::longest_lag(&rows);
-        found.extend(unattended(setup, &store.stats().await?, sent_by_others));
-    } else {
-        let known = |kind: &Name| declared.iter().any(|each| each.name == *kind);
-        let all = health.unhandled.iter();
-        found.extend(all.map(|each| unhandled(setup, each, known(&each.kind))));
+    found.extend(processes().filter_map(|each| dead(setup, each, now)));
+    let nobody_lives = found.len() - before == processes().count();
+    match workers.as_ref().map(|_| nobody_lives) {
+        // Who can't be seen may be there.
+        None => {}
+        Some(true) => {
+            let sent_by_others = routes::longest_lag(&rows);
+            let glance = match rowlock.browse().glance().await {
+                Err(_) if !health.drift.is_empty() => Glance::new(),
+                glance => glance?,
+            };
+            found.extend(unattended(setup, &glance, sent_by_others));
+        }
+        Some(false) => {
+            let known = |kind: &Name| declared.iter().any(|each| each.name == *kind);
+            let all = health.unhandled.iter();
+            found.extend(all.map(|each| unhandled(setup, each, known(&each.kind))));
+        }
     }
     let derived = super::drain::derived(setup, rowlock).await?;
     found.extend(routes::look(setup, &rows, &routes, &derived));
@@ -192,11 +215,19 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
     let others = switches.iter().filter(|on| !told(on));
     found.extend(others.map(|on| left_on(setup, on)));
     found.extend(pairs::look(setup, &rows, &switches, &ours));
-    if depth == Depth::All {
+    if depth != Depth::Quick {
         found.extend(pairs::plans(setup, rowlock, &rows).await?);
     }
     found.extend(cron::look(setup, rowlock).await?);
-    let well = code::well(setup, &found, drains);
+    let mut well = code::well(setup, &found, drains);
+    // What nobody has looked at is not well.
+    well.retain(|each| match each.code {
+        "R001" => depth == Depth::All,
+        "R033" => depth != Depth::Quick,
+        // These need what may be missing.
+        "R004" | "R005" | "R009" | "R025" | "R026" | "R034" => health.drift.is_empty(),
+        _ => true,
+    });
     found.extend(well);
     Ok(found)
 }
@@ -212,14 +243,17 @@ fn dead(setup: &Setup, worker: &WorkerRow, now: jiff::Timestamp) -> Option<Findi
         worker.id,
         show::span(silent),
         show::span(worker.lease),
-        jobs(worker.holds),
+        jobs(worker.holds, worker.more),
     );
     Some(finding("R005", Level::Warn, what, setup.line("work")))
 }
 
 /// Nobody is there to run what is due. What waits for a drain is told with its route.
-fn unattended(setup: &Setup, stats: &Stats, for_drains: Duration) -> Option<Finding> {
-    let oldest = Duration::try_from_secs_f64(stats.total.oldest_pending_seconds?).ok()?;
+fn unattended(setup: &Setup, queues: &Glance, for_drains: Duration) -> Option<Finding> {
+    let waits = queues
+        .values()
+        .filter_map(|queue| queue.counts.oldest_pending_seconds);
+    let oldest = Duration::try_from_secs_f64(waits.fold(0.0, f64::max)).ok()?;
     // The two were asked for one after the other.
     if oldest < UNATTENDED || oldest <= for_drains + Duration::from_secs(5) {
         return None;
@@ -236,7 +270,7 @@ fn unhandled(setup: &Setup, each: &Unhandled, known: bool) -> Finding {
     let what = format!(
         "{} of kind {} due, for {} by now, and none runs though workers do: they don't handle it, or \
          something else comes first",
-        jobs_are(each.jobs),
+        jobs_are(each.jobs.n, each.jobs.more),
         each.kind,
         show::span(each.oldest)
     );
@@ -327,13 +361,16 @@ fn left_on(setup: &Setup, on: &Switch) -> Finding {
     finding("R008", Level::Warn, what, remedy)
 }
 
-fn jobs(count: u64) -> String {
-    match count {
-        1 => "1 job".to_owned(),
-        many => format!("{} jobs", show::count(many)),
+/// `1 job`, `12 jobs`, and `1,000+ jobs` where there may be more.
+fn jobs(count: u64, more: bool) -> String {
+    match (count, more) {
+        (1, false) => "1 job".to_owned(),
+        (many, false) => format!("{} jobs", show::count(many)),
+        (many, true) => format!("{}+ jobs", show::count(many)),
     }
 }
 
-fn jobs_are(count: u64) -> String {
-    format!("{} {}", jobs(count), if count == 1 { "is" } else { "are" })
+fn jobs_are(count: u64, more: bool) -> String {
+    let are = if count == 1 && !more { "is" } else { "are" };
+    format!("{} {are}", jobs(count, more))
 }

@@ -132,9 +132,11 @@ pub async fn plans(setup: &Setup, rowlock: &Rowlock, rows: &[PairRow]) -> Result
     let mut found = Vec::new();
     for row in rows {
         // Where its password isn't known, nobody can look.
-        let Ok(pair) = with_source(setup, row.pair.clone()) else {
+        let Ok(mut pair) = with_source(setup, row.pair.clone()) else {
             continue;
         };
+        // They would be counted in the user's own table; ticks have done that.
+        pair.states = None;
         let Ok(examined) = source(rowlock, &pair)?.examine(&pair).await else {
             continue;
         };

@@ -71,7 +71,10 @@ fn undrained(setup: &Setup, row: &RouteRow) -> Option<Finding> {
         parts.push(format!("{} and not sent", waiting(row)));
     }
     if row.sent > 0 {
-        parts.push(format!("{} not answered for", jobs_are(row.sent)));
+        parts.push(format!(
+            "{} not answered for",
+            jobs_are(row.sent, row.sent >= RouteRow::MOST)
+        ));
     }
     let idle = parts.is_empty();
     let state = match idle {
@@ -97,7 +100,7 @@ fn lag(setup: &Setup, row: &RouteRow, route: Option<&Route>) -> Option<Finding> 
         "route {} lags: {}, and {} sent and not settled",
         row.route,
         waiting(row),
-        jobs_are(row.sent)
+        jobs_are(row.sent, row.sent >= RouteRow::MOST)
     );
     let remedy = match route.filter(|route| route.reports_back()) {
         Some(route) => format!("rowlock work --from {}", quoted(&sink(&route.to))),
@@ -141,7 +144,7 @@ fn stranger(setup: &Setup, row: &RouteRow) -> Finding {
     let what = match going.is_empty() {
         true => format!(
             "route {name} is not in the configuration and still holds {}",
-            jobs(row.sent)
+            jobs(row.sent, row.sent >= RouteRow::MOST)
         ),
         false => format!("route {name} is not in the configuration, and {going} still go by it"),
     };

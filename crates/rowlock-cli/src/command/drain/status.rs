@@ -131,7 +131,7 @@ impl<'a> Shown<'a> {
             false => names(list.iter()),
         };
         let number = |number: Option<u64>| number.map_or_else(none, show::count);
-        let unsent = match self.unsent {
+        let counted = |jobs: u64| match jobs {
             most if most >= RouteRow::MOST => format!("{}+", show::count(RouteRow::MOST)),
             some => show::count(some),
         };
@@ -153,9 +153,9 @@ impl<'a> Shown<'a> {
             self.route.to_string(),
             list(self.kinds),
             list(self.queues),
-            unsent,
+            counted(self.unsent),
             lag,
-            show::count(self.sent),
+            counted(self.sent),
             drain,
             number(self.ready),
             number(self.taken),

@@ -87,7 +87,7 @@ pub async fn workers(web: Arc<Web>, _: Given) -> Result<Value, Problem> {
     let shown = workers.iter().map(|worker| {
         json!({
             "id": worker.id.as_str(), "lease_seconds": worker.lease.as_secs_f64(),
-            "joined_at": worker.joined_at, "seen_at": worker.seen_at, "holds": worker.holds,
+            "joined_at": worker.joined_at, "seen_at": worker.seen_at, "holds": worker.holds, "capped": worker.more,
         })
     });
     Ok(items(shown.collect()))

@@ -17,7 +17,8 @@ pub async fn list(web: Arc<Web>, _: Given) -> Result<Value, Problem> {
     let shown = rows.iter().map(|row| {
         let route = declared.iter().find(|route| route.name == row.route);
         let mut shown = value(&Shown::of(row, route, None))?;
-        shown["capped"] = (row.unsent >= rowlock::engine::RouteRow::MOST).into();
+        let most = rowlock::engine::RouteRow::MOST;
+        shown["capped"] = (row.unsent >= most || row.sent >= most).into();
         Ok(shown)
     });
     Ok(items(shown.collect::<Result<_, Problem>>()?))

@@ -80,7 +80,7 @@ fn table(routes: &[Value]) -> Markup {
                     }
                     (cell(&count(number(route, "unsent"))))
                     td.n { @if number(route, "unsent") == 0 { span.none { "–" } } @else { (seconds(route, "lag_seconds")) } }
-                    (cell(&exact(number(route, "sent"))))
+                    (cell(&count(number(route, "sent"))))
                     @for field in ["ready", "taken", "pushed", "resent"] {
                         (cell(&route[field].as_u64().map_or("–".to_owned(), exact)))
                     }

@@ -31,7 +31,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let main = html! {
         h1 { "Health" }
         div #health data-live="15" {
-            p.lead { (conclusion(&ill)) " Looked " (time(now, &checkup, "looked_at")) ", in " (seconds(&checkup, "took_seconds")) ". The same as " code { (cx.command("doctor")) } }
+            p.lead { (conclusion(&ill)) " Looked " (time(now, &checkup, "looked_at")) ", in " (seconds(&checkup, "took_seconds")) ". The same as " code { (cx.command("doctor")) } @if !cx.is_postgres() { ", which also reads the whole file" } }
             ul.findings { @for finding in &ill { (one(finding)) } }
             (store.numbers)
             @if cx.is_postgres() {

@@ -1,11 +1,12 @@
 //! Jobs by filter, page by page, and what is to be done with them.
 
 use maud::{Markup, html};
+use rowlock::engine::browse::Capped;
 use serde_json::Value;
 
 use super::filter::Filter;
 use super::form::query;
-use super::words::{count, empty, exact, items, list, number, state, text, time};
+use super::words::{count, counted, empty, exact, items, list, number, state, text, time};
 use super::{Cx, Page};
 use crate::web::problem::Problem;
 use crate::web::shape::STATES;
@@ -45,14 +46,15 @@ async fn tabs(cx: &Cx, filter: &Filter) -> Markup {
     let of_queue =
         queue.and_then(|queue| seen.queues.iter().find(|(name, _)| name.as_str() == queue));
     let counts = match (queue, of_queue) {
-        (_, Some((_, queue))) => queue.counts.clone(),
+        (_, Some((_, queue))) => queue.clone(),
         (Some(_), None) => Default::default(),
-        (None, None) => seen.total.clone(),
+        (None, None) => seen.all(),
     };
+    let Capped { counts, capped } = counts;
     let known = |state: &str| {
         (!filter.is_narrow()).then(|| match state {
             "pending" => count(counts.pending),
-            "processing" => count(counts.processing),
+            "processing" => counted(counts.processing, capped),
             "completed" => exact(counts.completed),
             "failed" => exact(counts.failed),
             _ => exact(counts.cancelled),

@@ -26,6 +26,8 @@ pub struct Frame<'a> {
     pub store: &'a str,
     pub role: &'a str,
     pub now: String,
+    /// What its stream needn't tell it again.
+    pub told: u64,
     pub note: Option<Note>,
 }
 
@@ -35,7 +37,7 @@ impl Frame<'_> {
             (DOCTYPE)
             html lang="en" {
                 (head(self.title))
-                body data-now=(self.now) {
+                body data-now=(self.now) data-told=(self.told) {
                     a.skip href="#main" { "Skip to the content" }
                     header.side {
                         a.brand href="/" { (mark()) "rowlock" }

@@ -15,23 +15,26 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Response, StatusCode};
 use futures_util::stream;
 use rowlock::clock::Elapsed;
-use rowlock::engine::browse::{Glance, Run};
+use rowlock::engine::browse::{Capped, Glance, Run};
 use rowlock::engine::{Counts, PairRow, RouteRow, WorkerRow};
 use rowlock::switch::{Mode, Switch, Target};
 use rowlock::{Error, Name};
 use tokio::sync::{Mutex, MutexGuard, Notify, Semaphore, watch};
 
+use super::Cx;
 use super::runs::{READ, Runs, Spread};
 use super::vitals::Log;
 use crate::web::Web;
 use crate::web::problem::Problem;
 
-/// Between two looks while a page is open: with what a page reads itself fewer than two queries a second.
+/// Between two looks while a page is open: with what a page reads itself at most 1.5 queries a second.
 const OFTEN: Duration = Duration::from_secs(3);
 /// Between two looks while none is.
 const SELDOM: Duration = Duration::from_secs(15);
 /// What changes seldom is read with every so many looks only.
 const SLOW: u64 = 5;
+/// Run times are read with every so many: a line has a point for several looks.
+const RUNS: u64 = 3;
 /// Between two points of the charts.
 const APART: Duration = Duration::from_millis(1_500);
 /// How far back the charts go.
@@ -175,7 +178,9 @@ impl Live {
             return seen;
         }
         drop(seen);
-        self.look(web, false).await;
+        if self.look(web, false).await {
+            self.changes.send_modify(|n| *n += 1);
+        }
         self.seen.lock().await
     }
 
@@ -201,15 +206,14 @@ impl Live {
         let clock = web.rowlock.clock();
         let mut seen = self.seen.lock().await;
         let slow = all || seen.looks.is_multiple_of(SLOW) || seen.problem.is_some();
-        // A line has a point for several looks: every other one is enough.
-        let often = !seen.looks.is_multiple_of(2);
+        let with_runs = seen.looks.is_multiple_of(RUNS);
         seen.looks += 1;
         let schedule = web.rowlock.schedule();
         let read = async {
             let queues = web.rowlock.browse().glance().await?;
-            let runs = match often {
-                true => None,
-                false => Some(web.rowlock.browse().runs(READ).await?),
+            let runs = match with_runs {
+                true => Some(web.rowlock.browse().runs(READ).await?),
+                false => None,
             };
             let rest = match slow {
                 true => Some((
@@ -244,8 +248,14 @@ impl Live {
         new
     }
 
-    /// A stream that says when to look again.
-    pub fn events(web: &Arc<Web>) -> Result<Response<Body>, Problem> {
+    /// The last change that pages were told of.
+    pub fn told(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// A stream that says when to look again: at once, if anything was new since the page was read.
+    pub fn events(cx: &Cx) -> Result<Response<Body>, Problem> {
+        let web = &cx.web;
         let permit = Arc::clone(&web.live.open).try_acquire_owned();
         let permit = permit.map_err(|_| Problem {
             retry_after: Some(30),
@@ -256,7 +266,11 @@ impl Live {
                 "close some; pages also work without live updates",
             )
         })?;
-        let changes = web.live.changes.subscribe();
+        let mut changes = web.live.changes.subscribe();
+        let read = cx.query.get("told").and_then(|told| told.parse().ok());
+        if read.is_some_and(|read: u64| read != *changes.borrow()) {
+            changes.mark_changed();
+        }
         web.live.wake.notify_one();
         let clock = web.rowlock.clock().clone();
         let first = true;
@@ -355,6 +369,14 @@ impl Seen {
         own.filter(lately).fold((0, 0), |sum, ended| {
             (sum.0 + ended.completed, sum.1 + ended.failed)
         })
+    }
+
+    /// The numbers of all queues, and whether any of them were not counted to their end.
+    pub fn all(&self) -> Capped {
+        Capped {
+            counts: self.total.clone(),
+            capped: self.queues.values().any(|queue| queue.capped),
+        }
     }
 
     /// Whether somebody has stopped a queue.

@@ -67,6 +67,8 @@ pub struct Cx {
     pub web: Arc<Web>,
     pub caller: Caller,
     pub query: Form,
+    /// The last change that anybody was told of before this was read.
+    pub told: u64,
 }
 
 /// A page within its frame.
@@ -172,6 +174,7 @@ impl Cx {
             store: &store,
             role: self.caller.role.as_str(),
             now: self.now().to_string(),
+            told: self.told,
             note: note.and_then(|id| self.web.notes.find(id)),
         };
         frame.around(&page.main)
@@ -206,9 +209,10 @@ pub async fn answer(
         web: Arc::clone(web),
         caller,
         query: Form::parse(uri.query().unwrap_or_default())?,
+        told: web.live.told(),
     };
     match *method {
-        Method::GET | Method::HEAD if path == ["events"] => Live::events(web),
+        Method::GET | Method::HEAD if path == ["events"] => Live::events(&cx),
         Method::GET | Method::HEAD => {
             if let Some(to) = filter::jump(&path, &cx.query) {
                 return Ok(go(&to));
@@ -298,6 +302,7 @@ pub fn problem(
                 web: Arc::clone(web),
                 caller,
                 query: Form::default(),
+                told: web.live.told(),
             };
             cx.frame(&Page::new("Not done", here, main))
         }

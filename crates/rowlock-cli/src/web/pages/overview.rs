@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::chart::Chart;
 use super::live::{Sample, Seen, WINDOW, due};
 use super::verdict::{LATE, Level, Verdict};
-use super::words::{cell, count, empty, exact, failures, span, state};
+use super::words::{cell, count, counted, empty, exact, failures, span, state};
 use super::{Cx, Page};
 use crate::show;
 
@@ -69,13 +69,15 @@ fn place(page: &str) -> &'static str {
 }
 
 fn numbers(seen: &Seen) -> Markup {
-    let total = &seen.total;
+    let all = seen.all();
+    let total = &all.counts;
+    let live = |n: u64| counted(n, all.capped);
     let live = [
-        ("Due", count(due(total)), "/jobs?state=pending"),
-        ("Scheduled", count(total.scheduled), "/jobs?state=pending"),
-        ("Retrying", count(total.retrying), "/jobs?state=pending"),
-        ("Held", count(total.held), "/switches"),
-        ("Running", count(total.processing), "/workers"),
+        ("Due", live(due(total)), "/jobs?state=pending"),
+        ("Scheduled", live(total.scheduled), "/jobs?state=pending"),
+        ("Retrying", live(total.retrying), "/jobs?state=pending"),
+        ("Held", live(total.held), "/switches"),
+        ("Running", live(total.processing), "/workers"),
         ("Completed", exact(total.completed), "/jobs?state=completed"),
         ("Failed", exact(total.failed), "/jobs?state=failed"),
         ("Cancelled", exact(total.cancelled), "/jobs?state=cancelled"),
@@ -196,9 +198,7 @@ fn queues(cx: &Cx, seen: &Seen) -> Markup {
                             a href={ "/jobs?queue=" (name) } { (name) }
                             @if seen.is_stopped(name) { " " (state("paused")) }
                         }
-                        (cell(&count(due(counts))))
-                        (cell(&count(counts.held)))
-                        (cell(&count(counts.processing)))
+                        @for n in [due(counts), counts.held, counts.processing] { (cell(&counted(n, queue.capped))) }
                         (cell(&exact(counts.completed)))
                         (failures(counts.failed))
                         td.n { (seen.late(name, counts).map_or("–".to_owned(), span)) }

@@ -13,7 +13,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let (pairs, crons) = (items(&pairs), items(&crons));
     let main = html! {
         h1 { "Pairs & crons" }
-        div #pairs data-live {
+        div #pairs data-live="4" {
             section.panel {
                 h2 { "Pairs" }
                 @if pairs.is_empty() {

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use axum::http::Method;
 use maud::{Markup, html};
-use rowlock::engine::Counts;
+use rowlock::engine::browse::Capped;
 use serde_json::{Value, json};
 
 use super::form::{Form, encode};
 use super::live::due;
 use super::note::Note;
-use super::words::{cell, count, empty, exact, failures, items, span, state, text};
+use super::words::{cell, counted, empty, exact, failures, items, span, state, text};
 use super::{Cx, Done, Page};
 use crate::web::problem::Problem;
 
 /// What is in each, and how long the job that is due longest has been waiting.
-type Queues<'a> = BTreeMap<&'a str, (Counts, Option<f64>)>;
+type Queues<'a> = BTreeMap<&'a str, (Capped, Option<f64>)>;
 
 pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let switches = cx.get("/switches").await?;
@@ -27,7 +27,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
         .iter()
         .map(|(name, queue)| {
             let late = seen.late(name, &queue.counts);
-            (name.as_str(), (queue.counts.clone(), late))
+            (name.as_str(), (queue.clone(), late))
         })
         .collect();
     for name in stopped.keys() {
@@ -63,7 +63,8 @@ fn table(cx: &Cx, queues: &Queues<'_>, stopped: &BTreeMap<&str, &str>) -> Markup
                 }
                 @if cx.may_change() { th.acts scope="col" { span.hidden { "Pause or resume" } } }
             } }
-            tbody { @for (name, (counts, late)) in queues {
+            tbody { @for (name, (queue, late)) in queues {
+                @let counts = &queue.counts;
                 @let why = stopped.get(name);
                 tr data-row {
                     th scope="row" {
@@ -74,7 +75,7 @@ fn table(cx: &Cx, queues: &Queues<'_>, stopped: &BTreeMap<&str, &str>) -> Markup
                         }
                     }
                     @for n in [due(counts), counts.scheduled, counts.held, counts.retrying, counts.processing] {
-                        (cell(&count(n)))
+                        (cell(&counted(n, queue.capped)))
                     }
                     (cell(&exact(counts.completed)))
                     (failures(counts.failed))

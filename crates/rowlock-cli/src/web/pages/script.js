@@ -45,6 +45,8 @@
   };
 
   let stream = null;
+  // What is new since the page was read is told at once.
+  let told = document.body.dataset.told;
   let asking = false;
   let again = false;
   let last = Date.now();
@@ -75,6 +77,7 @@
           const fresh = page.getElementById(part.id);
           if (fresh) replace(part, fresh);
         }
+        told = page.body.dataset.told;
       }
     } catch {
       // The stream notices too, and tries again.
@@ -97,13 +100,15 @@
   const listen = () => {
     clearTimeout(retry);
     if (stream || document.hidden || !find("[data-live]")) return;
-    stream = new EventSource("/events");
+    stream = new EventSource("/events?told=" + told);
     stream.onopen = () => {
       if (wait > 1000) refresh();
       wait = 1000;
       say("live", false);
     };
-    stream.onmessage = refresh;
+    stream.onmessage = (event) => {
+      if (event.data !== told) refresh();
+    };
     stream.onerror = () => {
       stream?.close();
       stream = null;

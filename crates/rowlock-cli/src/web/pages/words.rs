@@ -62,6 +62,14 @@ pub fn count(n: u64) -> String {
     }
 }
 
+/// The same beside a count that has stopped: what was seen of the others is what they are at least.
+pub fn counted(n: u64, capped: bool) -> String {
+    match capped && 0 < n && n < MOST {
+        true => format!("{}+", show::count(n)),
+        false => count(n),
+    }
+}
+
 /// The same for what is counted exactly.
 pub fn exact(n: u64) -> String {
     show::count(n)
@@ -127,5 +135,8 @@ mod tests {
         assert!(from("2030-01-31T08:50:00Z").contains(">in 10 m<"));
         assert!(from("2030-01-31T09:00:00.6Z").contains("title=\"2030-01-31 09:00:00.500 UTC\""));
         assert_eq!([count(9_999), count(10_000)], ["9,999", "10,000+"]);
+        let shown = [(0, true), (7, true), (7, false), (10_000, true)];
+        let shown = shown.map(|(n, capped)| counted(n, capped));
+        assert_eq!(shown, ["0", "7+", "7", "10,000+"]);
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::words::{ago, empty, items, number, seconds, state, text, time};
+use super::words::{ago, counted, empty, items, number, seconds, state, text, time};
 use super::{Cx, Page};
 use crate::web::problem::Problem;
 
@@ -16,7 +16,7 @@ pub async fn show(cx: &Cx) -> Result<Page, Problem> {
     let running = cx.get(&format!("/jobs/running?limit={SHOWN}")).await?;
     let main = html! {
         h1 { "Workers" }
-        div #workers data-live {
+        div #workers data-live="4" {
             @if items(&workers).is_empty() {
                 (empty("No worker is there: what is added waits. Start one:", &cx.command("work")))
             } @else { (table(cx, items(&workers))) }
@@ -40,7 +40,7 @@ fn table(cx: &Cx, workers: &[Value]) -> Markup {
                 tr {
                     th scope="row" { code { (text(worker, "id")) } }
                     td { @if is_live(worker, now) { (state("ok")) } @else { (state("lost")) } }
-                    td.n { (number(worker, "holds")) }
+                    td.n { (counted(number(worker, "holds"), worker["capped"] == true)) }
                     td { (time(now, worker, "seen_at")) }
                     td { (time(now, worker, "joined_at")) }
                     td {

@@ -109,6 +109,7 @@ impl Browse for Postgres {
                 joined_at: time(row, 2)?.unwrap_or_default(),
                 holds: count(row, 3)?,
                 seen_at: time(row, 4)?.unwrap_or_default(),
+                more: get(row, 5)?,
             })
         };
         rows.iter().map(read).collect()

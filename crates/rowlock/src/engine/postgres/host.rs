@@ -4,9 +4,9 @@ use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::Postgres;
-use super::row::{count, get, name, span};
+use super::row::{count, get, span};
 use super::statements::sql;
-use crate::engine::{Blocker, Health, Holder, Uncleaned, Unhandled};
+use crate::engine::{Blocker, Health, Holder, Uncleaned};
 use crate::error::Result;
 
 /// Clocks may be so far apart before somebody has to know.
@@ -33,13 +33,6 @@ impl Postgres {
         }
         for row in &self.query(sql!("health_vacuum"), &[]).await? {
             health.uncleaned.push(uncleaned(row)?);
-        }
-        for row in &self.query(sql!("health_unhandled"), &[]).await? {
-            health.unhandled.push(Unhandled {
-                kind: name(row, 0)?,
-                jobs: count(row, 1)?,
-                oldest: span(row, 2)?.unwrap_or_default(),
-            });
         }
         Ok(())
     }

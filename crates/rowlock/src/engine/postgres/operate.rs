@@ -188,6 +188,7 @@ impl Postgres {
                 joined_at: time(row, 2)?.unwrap_or_default(),
                 holds: count(row, 3)?,
                 seen_at: time(row, 4)?.unwrap_or_default(),
+                more: false,
             })
         };
         rows.iter().map(read).collect()

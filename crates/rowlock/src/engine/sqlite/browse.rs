@@ -225,6 +225,9 @@ mod tests {
             (sql!("glance_lane"), 6),
             (sql!("running"), 1),
             (sql!("workers"), 0),
+            (sql!("health_running"), 1),
+            (sql!("route_state"), 2),
+            (sql!("route_unsent"), 6),
         ] {
             let explain = format!("EXPLAIN QUERY PLAN {}", sql.text());
             let mut steps = connection.prepare(&explain).unwrap();

@@ -1,8 +1,7 @@
-//! A checkup: the file, the schema in it, the log beside it, and what was left lying about.
+//! A checkup: the schema in the file, the log beside it, and what was left lying about; and the file itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Params, Row};
@@ -10,47 +9,33 @@ use rusqlite::{Connection, Params, Row};
 use super::error::map;
 use super::readers::readers;
 use super::statements::{Sql, sql};
+use super::waiting::{Waiting, waiting};
 use super::{migrate, row};
-use crate::engine::{Health, Unhandled};
+use crate::engine::Health;
 use crate::error::Result;
 
 pub(super) fn health(connection: &Connection, path: &Path, now: Timestamp) -> Result<Health> {
-    let damage = damage(connection)?;
-    if !damage.is_empty() {
-        return Ok(Health {
-            damage,
-            ..Health::default()
-        });
-    }
     let log_backlog = log_backlog(connection)?;
+    let drift = drift(connection, now)?;
+    let waiting = match waiting(connection, now) {
+        // It may need just what is missing.
+        Err(_) if !drift.is_empty() => Waiting::default(),
+        waiting => waiting?,
+    };
     Ok(Health {
-        damage,
-        drift: drift(connection, now)?,
+        drift,
         log_backlog,
         readers: match log_backlog {
             0 => Vec::new(),
             _ => readers(path),
         },
-        unhandled: all(
-            connection,
-            sql!("health_unhandled"),
-            [now.as_millisecond()],
-            |row| {
-                Ok(Unhandled {
-                    kind: row::name(row, 0)?,
-                    jobs: row::count(row, 1)?,
-                    oldest: Duration::from_millis(row::count(row, 2)?),
-                })
-            },
-        )?,
-        unknown_kinds: all(connection, sql!("health_kinds"), [], |row| {
-            Ok((row::name(row, 0)?, row::count(row, 1)?))
-        })?,
+        unknown_kinds: waiting.unknown.into_iter().collect(),
+        unhandled: waiting.unhandled,
         ..Health::default()
     })
 }
 
-fn damage(connection: &Connection) -> Result<Vec<String>> {
+pub(super) fn damage(connection: &Connection) -> Result<Vec<String>> {
     let said = all(connection, sql!("health_damage"), [], |row| {
         Ok(row::text(row, 0)?.unwrap_or_default())
     })?;

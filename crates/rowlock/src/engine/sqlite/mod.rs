@@ -41,6 +41,7 @@ pub(crate) mod through_diesel;
 pub(crate) mod through_sqlx;
 mod tick;
 mod value;
+mod waiting;
 mod watch;
 mod writer;
 
@@ -105,6 +106,14 @@ pub fn schema_version(address: &Address) -> Result<SchemaVersion> {
         return Ok(SchemaVersion { stored: 0, latest });
     }
     migrate::version(&connect::open(address, Create::No)?)
+}
+
+/// What is broken in the file itself. It reads all of it, so it may take a while.
+///
+/// # Errors
+/// Whatever opening and reading can meet.
+pub fn damage(address: &Address) -> Result<Vec<String>> {
+    health::damage(&connect::open(address, Create::No)?)
 }
 
 /// Brings the schema up to date, making the file if need be; says which versions were applied.

@@ -224,6 +224,7 @@ pub(super) fn workers(connection: &Connection) -> Result<Vec<WorkerRow>> {
                 joined_at: row::time(row, 2)?.unwrap_or_default(),
                 holds: row::count(row, 3)?,
                 seen_at: row::time(row, 4)?.unwrap_or_default(),
+                more: false,
             })
         })
         .map_err(|why| map(why, "workers"))?;

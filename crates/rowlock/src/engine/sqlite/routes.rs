@@ -160,9 +160,10 @@ fn route_row(
 ) -> Result<RouteRow> {
     let route = Name::stored(name.to_owned());
     let holder = WorkerId::route(&route);
+    let most = i64::try_from(RouteRow::MOST).unwrap_or(i64::MAX);
     let (sent, seen_at, lease) = sql!("route_state")
         .on(connection)?
-        .query_row([holder.as_str()], |row| {
+        .query_row(params![holder.as_str(), most], |row| {
             Ok((row::count(row, 0)?, row::time(row, 1)?, row::span(row, 2)?))
         })
         .map_err(|why| map(why, "route_state"))?;
@@ -280,7 +281,7 @@ mod tests {
             (sql!("route_stopped"), 3),
             (sql!("route_sent"), 3),
             (sql!("route_holders"), 0),
-            (sql!("route_state"), 1),
+            (sql!("route_state"), 2),
             (sql!("route_forget"), 1),
         ] {
             let explain = format!("EXPLAIN QUERY PLAN {}", sql.text());

@@ -30,9 +30,9 @@ pub fn grid(seen: &Seen) -> Grid {
         },
         cells: vec![
             clean(row.route.as_str()),
-            unsent(row),
+            counted(row.unsent),
             lag(row),
-            show::count(row.sent),
+            counted(row.sent),
             drain(seen, row),
             names(&row.kinds),
             names(&row.queues),
@@ -48,8 +48,8 @@ pub fn grid(seen: &Seen) -> Grid {
     }
 }
 
-fn unsent(row: &RouteRow) -> String {
-    match row.unsent {
+fn counted(jobs: u64) -> String {
+    match jobs {
         most if most >= RouteRow::MOST => format!("{}+", show::count(RouteRow::MOST)),
         some => show::count(some),
     }
@@ -83,9 +83,9 @@ pub fn page(seen: &Seen, key: &Key) -> Option<Page> {
     let mut rows = seen.routes.iter().flatten();
     let row = rows.find(|row| row.route.as_str() == name)?;
     let mut page = Page::new(format!("route {}", clean(name)));
-    page.add("unsent", &unsent(row));
+    page.add("unsent", &counted(row.unsent));
     page.add("lag", &lag(row));
-    page.add("sent", &show::count(row.sent));
+    page.add("sent", &counted(row.sent));
     page.add("drain", &drain(seen, row));
     page.add("kinds", &names(&row.kinds));
     page.add("queues", &names(&row.queues));

@@ -1,5 +1,5 @@
 -- purpose: every route that something goes by or that holds jobs, and how it is doing
--- $1 as far as unsent jobs are counted
+-- $1 as far as jobs are counted: what was sent a while ago is aside, the rest at the heads of lanes
 WITH clock AS MATERIALIZED (SELECT rowlock.now() AS now),
 named AS (
     SELECT k.route, k.kind, NULL AS queue FROM rowlock.kind AS k WHERE k.route <> 'direct'
@@ -7,10 +7,37 @@ named AS (
     SELECT q.route, NULL, q.queue FROM rowlock.queue AS q WHERE q.route <> 'direct'
 ), holders AS MATERIALIZED (
     SELECT substr(w.id, 7) AS route, w.number, w.seen_at, w.lease_ms FROM rowlock.worker AS w WHERE w.id LIKE 'drain:%'
+), young AS MATERIALIZED (
+    SELECT head.worker FROM (
+        SELECT l.queue, l.kind, l.priority,
+               -- Elsewhere only what was sent before its kind or queue went by another route.
+               CASE WHEN l.kind IN (SELECT kind FROM named) OR l.queue IN (SELECT queue FROM named) THEN $1 ELSE $1 / 10 END AS look
+        FROM (SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l) AS l
+        -- Without a route nobody walks the segments.
+        WHERE EXISTS (SELECT 1 FROM holders)) AS lane
+    CROSS JOIN LATERAL (
+        (SELECT j.worker FROM rowlock.job_0 AS j
+         WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
+         ORDER BY j.ready_at, j.id LIMIT lane.look)
+        UNION ALL
+        (SELECT j.worker FROM rowlock.job_1 AS j
+         WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
+         ORDER BY j.ready_at, j.id LIMIT lane.look)
+        UNION ALL
+        (SELECT j.worker FROM rowlock.job_2 AS j
+         WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
+         ORDER BY j.ready_at, j.id LIMIT lane.look)
+        UNION ALL
+        (SELECT j.worker FROM rowlock.job_3 AS j
+         WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
+         ORDER BY j.ready_at, j.id LIMIT lane.look)) AS head
+    WHERE head.worker IS NOT NULL
 ), sent AS (
-    SELECT job.worker, count(*) AS n FROM rowlock.job
-    -- Without a route nobody walks the segments.
-    WHERE EXISTS (SELECT 1 FROM holders) AND job.worker = ANY (ARRAY (SELECT h.number FROM holders AS h)) GROUP BY job.worker
+    SELECT h.number AS worker, least(old.n + coalesce(young.n, 0), $1) AS n FROM holders AS h
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS n FROM (SELECT 1 FROM rowlock.aside AS a WHERE a.worker = h.number LIMIT $1) AS a) AS old
+    LEFT JOIN (SELECT young.worker, count(*) AS n FROM young GROUP BY young.worker) AS young ON young.worker = h.number
+    WHERE old.n > 0 OR young.n > 0
 ), waiting AS (
     -- Each lane's oldest, wherever they are.
     SELECT lane.queue, lane.kind, count(*) AS n, min(job.scheduled_at) AS oldest
