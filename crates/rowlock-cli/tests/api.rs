@@ -65,7 +65,8 @@ crate::served! { Place::with_config(CONFIG);
         a_page_goes_on_when_its_server_comes_back;
     told:
         an_open_page_hears_what_changes,
-        a_page_hears_what_changed_while_it_was_on_its_way;
+        a_page_hears_what_changed_while_it_was_on_its_way,
+        a_page_says_what_it_has_read_when_it_begins_to_listen;
     verbs:
         a_job_is_added_seen_and_changed_as_on_the_command_line,
         many_jobs_are_counted_first_and_changed_when_confirmed,

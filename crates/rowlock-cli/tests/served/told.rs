@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rowlock_testbed::until;
 
+use super::browser::Browser;
 use super::{Ask, Home, Served, furnish, ok};
 
 /// What an open page is told.
@@ -76,5 +77,19 @@ pub fn a_page_hears_what_changed_while_it_was_on_its_way(home: &dyn Home) {
     assert_eq!(late.until(&["data: ", "still here"]), "data: ");
     let mut newest = Told::open(&served, &format!("?told={}", told()));
     assert_eq!(newest.until(&["data: ", "still here"]), "still here");
+    served.end();
+}
+
+/// The other half of it is the script's.
+pub fn a_page_says_what_it_has_read_when_it_begins_to_listen(home: &dyn Home) {
+    furnish(home);
+    let served = Served::open(home);
+    let mut browser = Browser::open();
+    browser.go(&format!("http://{}/jobs", served.address));
+    browser.wait("listened.length > 0");
+    let read = browser.look("document.body.dataset.told");
+    let listened = browser.look("listened[0]");
+    let said = format!("/events?told={}", read.as_str().unwrap());
+    assert_eq!(listened, said.as_str());
     served.end();
 }

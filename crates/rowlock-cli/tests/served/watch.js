@@ -12,3 +12,11 @@ new PerformanceObserver((list) => {
   if (window.renewed) return;
   for (const { sources } of list.getEntries()) moved.push(sources.map(({ node }) => node?.outerHTML?.slice(0, 80)));
 }).observe({ type: "layout-shift", buffered: true });
+// What it listens to.
+window.listened = [];
+window.EventSource = class extends EventSource {
+  constructor(url) {
+    super(url);
+    listened.push(url);
+  }
+};

@@ -25,7 +25,7 @@ const COLLECT_WAIT: Duration = Duration::from_secs(1);
 /// The waits between tries while something is away.
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(5);
-/// How often it is counted how a route is doing, which looks at all that was sent.
+/// How often it is counted how a route is doing.
 const TELL: Duration = Duration::from_secs(30);
 /// How often a sink is looked at, at the most.
 const GLANCE: Duration = Duration::from_secs(1);

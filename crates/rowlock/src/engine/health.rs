@@ -15,6 +15,8 @@ pub struct Health {
     pub log_backlog: u64,
     /// Pending jobs of kinds that have no row, by kind.
     pub unknown_kinds: Vec<(Name, AtLeast)>,
+    /// Whether more is set aside than was looked at: a kind of which nobody knows may have been missed.
+    pub unseen: bool,
     /// How far the server's clock is ahead of this process's, if that is too far to overlook.
     pub clock_ahead: Option<SignedDuration>,
     /// What a worker must be allowed and the role that asks isn't.

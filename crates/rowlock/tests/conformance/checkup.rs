@@ -51,6 +51,20 @@ pub async fn jobs_of_an_unknown_kind_are_counted_up_to_a_thousand(world: World) 
     assert_eq!(health.unknown_kinds, expected);
 }
 
+/// Where lanes are looked at one by one, nothing is missed; what is set aside in one place may hide something.
+pub async fn whoever_has_not_seen_all_that_waits_says_so(world: World) {
+    let site = world.open();
+    known(&site, &["mail"]).await;
+    let health = async || site.rowlock.operate().health().await.unwrap();
+    assert!(!health().await.unseen);
+    let later = std::iter::repeat_with(|| job("mail").delay(DAY)).take(MANY);
+    site.rowlock.enqueue_many(later.collect()).await.unwrap();
+    site.stage(job("typo").delay(DAY * 2)).await;
+    let health = health().await;
+    let found = health.unknown_kinds == [(name("typo"), AtLeast::exactly(1))];
+    assert!(found != health.unseen, "{health:?}");
+}
+
 pub async fn a_kind_of_which_one_job_runs_is_handled_however_many_wait(world: World) {
     let site = world.open();
     known(&site, &["mail", "post"]).await;

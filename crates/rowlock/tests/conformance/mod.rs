@@ -126,6 +126,7 @@ cases! {
         a_cancel_and_a_pause_reach_what_was_sent,
         an_expired_verdict_marks_or_charges,
         unsent_jobs_and_their_lag_are_told,
+        what_was_sent_is_counted_though_its_kind_goes_by_no_route_any_more,
         declaring_a_route_moves_kinds_and_says_so;
     operate:
         a_pending_job_is_cancelled_at_once,
@@ -143,6 +144,7 @@ cases! {
         a_checkup_names_what_was_left_lying_about;
     checkup:
         jobs_of_an_unknown_kind_are_counted_up_to_a_thousand,
+        whoever_has_not_seen_all_that_waits_says_so,
         a_kind_of_which_one_job_runs_is_handled_however_many_wait,
         what_is_stopped_or_goes_by_a_route_is_not_unhandled;
     browse:

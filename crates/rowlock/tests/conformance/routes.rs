@@ -429,6 +429,16 @@ pub async fn unsent_jobs_and_their_lag_are_told(world: World) {
     assert_eq!(route(&site, "two").await.unsent, RouteRow::MOST);
 }
 
+pub async fn what_was_sent_is_counted_though_its_kind_goes_by_no_route_any_more(world: World) {
+    let site = world.open();
+    declare(&site, "sink", &["mail"], &[]).await;
+    keep(&site, "sink").await;
+    site.stage_many("mail", 1_300).await;
+    assert_eq!(sends(&site, "sink", 1_200).await.len(), 1_200);
+    declare(&site, "sink", &[], &[]).await;
+    assert_eq!(route(&site, "sink").await.sent, 1_200);
+}
+
 pub async fn declaring_a_route_moves_kinds_and_says_so(world: World) {
     let site = world.open();
     let changed = |what: &str| Applied::Changed(vec![what.to_owned()]);

@@ -109,6 +109,7 @@ cases! {
         a_job_whose_lock_was_rolled_back_is_claimed_all_the_same,
         what_a_failed_claim_had_locked_is_taken_by_the_next,
         a_worker_that_runs_once_finds_what_its_bounds_hide,
+        a_worker_that_runs_once_goes_on_behind_jobs_of_others,
         large_payloads_keep_nothing_from_moving;
     history:
         a_day_goes_as_a_whole_and_a_reader_keeps_only_his_own;

@@ -124,6 +124,31 @@ pub async fn a_worker_that_runs_once_finds_what_its_bounds_hide(small: Small) {
     assert_eq!(site.state(id).await, JobState::Completed);
 }
 
+/// A thousand are brought back at a time, whoever's they are.
+pub async fn a_worker_that_runs_once_goes_on_behind_jobs_of_others(small: Small) {
+    let world = small.world();
+    let site = small.open_with(&world.clock, 64 * 1024 * 1024);
+    let kinds = ["mail", "other"].map(|kind| Kind::new(kind).unwrap());
+    site.engine().add_kinds(&kinds).await.unwrap();
+    let others = 5_500;
+    small
+        .side
+        .execute(&format!(
+            "INSERT INTO rowlock.aside
+             SELECT 1000000 + n, due, due, due, NULL, NULL, NULL, 0, 5, 0, false, false, false, false, 'default',
+                    CASE WHEN n > {others} THEN 'mail' ELSE 'other' END, NULL, NULL, NULL, NULL, NULL, '{{}}'
+             FROM generate_series(1, {others} + 10) AS n,
+                  LATERAL (SELECT rowlock.now() - interval '1 h' + n * interval '1 ms' AS due) AS at"
+        ))
+        .unwrap();
+    let once = site
+        .worker(())
+        .handle_kind(Kind::new("mail").unwrap(), |_: Context| async {
+            Outcome::Done
+        });
+    assert_eq!(once.run_once().await.unwrap().settled, 10);
+}
+
 /// So are the rows of a claim that failed, even when no claim without bounds is due for long.
 pub async fn what_a_failed_claim_had_locked_is_taken_by_the_next(small: Small) {
     let world = small.world();

@@ -224,8 +224,9 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
     well.retain(|each| match each.code {
         "R001" => depth == Depth::All,
         "R033" => depth != Depth::Quick,
+        "R004" | "R034" => health.drift.is_empty() && !health.unseen,
         // These need what may be missing.
-        "R004" | "R005" | "R009" | "R025" | "R026" | "R034" => health.drift.is_empty(),
+        "R005" | "R009" | "R025" | "R026" => health.drift.is_empty(),
         _ => true,
     });
     found.extend(well);

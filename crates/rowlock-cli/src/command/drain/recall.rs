@@ -88,7 +88,10 @@ fn still_drained(row: &RouteRow) -> anyhow::Error {
             "route {} holds {}, and a drain runs that will bring back what becomes of them: what is \
              running would run again. Wait for `rowlock drain status` to say SENT 0, or add --yes",
             row.route,
-            jobs(row.sent)
+            match row.sent >= RouteRow::MOST {
+                true => format!("at least {}", jobs(row.sent)),
+                false => jobs(row.sent),
+            }
         ),
     )
 }

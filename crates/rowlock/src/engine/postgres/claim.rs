@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
 use super::holdings::{Asking, Held, Lot};
+use super::lane::Seen;
 use super::outlook::Outlook;
 use super::row::{Answer, Leased, Summary};
 use super::rows::Rows;
@@ -42,14 +43,20 @@ impl Postgres {
         if jobs.is_empty() && !summary.swept && (is_thorough(wanted) || allowed()) {
             (jobs, summary) = self.claim_once(wanted, wanted.limit, true).await?;
         }
-        // More may have become due than is brought back at once.
-        while jobs.len() < wanted.limit && summary.look_aside {
+        // More may have become due than is brought back at once. Whoever has to be sure goes on while all of that is others'.
+        let only_others = |jobs: &[Leased], summary: &Summary| {
+            is_thorough(wanted) && jobs.is_empty() && summary.lowest.is_some()
+        };
+        let mut again = summary.look_aside || only_others(&jobs, &summary);
+        while jobs.len() < wanted.limit && again {
             let room = wanted.limit - jobs.len();
-            let (more, latest) = self.claim_once(wanted, room, false).await?;
+            let sweep = only_others(&jobs, &summary);
+            let (more, latest) = self.claim_once(wanted, room, sweep).await?;
             summary = latest;
-            if more.is_empty() {
-                break;
-            }
+            again = match more.is_empty() {
+                true => only_others(&jobs, &summary),
+                false => summary.look_aside,
+            };
             jobs.extend(more);
         }
         if jobs.len() < wanted.limit && !summary.look_aside {
@@ -73,7 +80,7 @@ impl Postgres {
 
     pub(super) async fn claim_suspect(&self, wanted: &Claim) -> Result<Claimed> {
         // Ordinary claims tell whether there are any: they are rare.
-        if !self.suspects.swap(true, Ordering::Relaxed) {
+        if !self.suspects.swap(true, Ordering::Relaxed) && !is_thorough(wanted) {
             return Ok(Claimed::default());
         }
         let worker = self.number_of(&wanted.worker).await?;
@@ -94,12 +101,12 @@ impl Postgres {
                 ],
             )
             .await?;
-        let left = lock(&self.outlook(wanted.route.as_ref()).lanes).left;
+        let seen = lock(&self.outlook(wanted.route.as_ref()).lanes).seen();
         let mut answer = Answer::default();
         for row in &rows {
             answer.add(row, wanted.token)?;
         }
-        let (jobs, summary) = self.keep(wanted, wanted.limit, answer, left);
+        let (jobs, summary) = self.keep(wanted, wanted.limit, answer, seen);
         asking.answered();
         Ok(Claimed {
             jobs: jobs.into_iter().map(|one| one.job).collect(),
@@ -125,12 +132,11 @@ impl Postgres {
         let (capped, caps) = split(&wanted.caps);
         let turn = i64::try_from(self.turn.fetch_add(1, Ordering::Relaxed) & 0xffff).unwrap_or(0);
         let may_begin_anew = lock(&outlook.budget).allows(self.clock.elapsed());
-        let (bounds, aside_after, seen, left) = {
+        let (bounds, aside_after, seen) = {
             let lanes = lock(&outlook.lanes);
-            let (seen, left) = (lanes.unsorted, lanes.left);
             match sweep {
-                true => (Default::default(), Timestamp::UNIX_EPOCH, seen, left),
-                false => (lanes.bounds(), lanes.aside_after(), seen, left),
+                true => (Default::default(), Timestamp::UNIX_EPOCH, lanes.seen()),
+                false => (lanes.bounds(), lanes.aside_after(), lanes.seen()),
             }
         };
         let began = self.clock.elapsed();
@@ -152,7 +158,7 @@ impl Postgres {
                     (&turn, Type::INT8),
                     (&sweep, Type::BOOL),
                     (&may_begin_anew, Type::BOOL),
-                    (&seen, Type::INT8),
+                    (&seen.unsorted, Type::INT8),
                     (&aside_after, Type::TIMESTAMPTZ),
                     (&bounds.queues, Type::TEXT_ARRAY),
                     (&bounds.kinds, Type::TEXT_ARRAY),
@@ -172,7 +178,7 @@ impl Postgres {
                 }
                 *lock(&outlook.budget) = Budget::default();
             })?;
-        let answer = self.keep(wanted, limit, answer, left);
+        let answer = self.keep(wanted, limit, answer, seen);
         asking.answered();
         if answer.1.swept {
             lock(&outlook.budget).spent(began, self.clock.elapsed());
@@ -186,7 +192,7 @@ impl Postgres {
         wanted: &Claim,
         limit: usize,
         answer: Answer,
-        left: u64,
+        seen: Seen,
     ) -> (Vec<Leased>, Summary) {
         let leased = answer.leased;
         let summary = answer.summary.unwrap_or(Summary {
@@ -203,23 +209,8 @@ impl Postgres {
         self.flow
             .fetch_add(u64::try_from(leased.len()).unwrap_or(0), Ordering::Relaxed);
         let outlook = self.outlook(wanted.route.as_ref());
-        let mut lanes = lock(&outlook.lanes);
-        if let Some(lowest) = summary.lowest {
-            lanes.lower(lowest);
-        }
-        if let Some(furthest) = summary.furthest {
-            lanes.brought_back(furthest, summary.now);
-        }
-        if summary.swept {
-            let unsorted = summary.unsorted.unwrap_or(lanes.unsorted);
-            let left_nothing = leased.len() < limit;
-            lanes.swept(wanted, &leased, left_nothing, &summary, unsorted);
-        }
-        lanes.claimed(&leased, summary.now, left);
-        if summary.lowest.is_some() && leased.len() >= limit {
-            lanes.left += 1;
-        }
-        drop(lanes);
+        let taken = (&leased[..], leased.len() >= limit);
+        lock(&outlook.lanes).answered(wanted, taken, &summary, seen);
         let held = self.lots(wanted, &leased);
         match wanted.route {
             // It may be settled by another process.

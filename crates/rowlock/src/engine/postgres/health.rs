@@ -32,8 +32,13 @@ impl Postgres {
         let head = i64::from(HEAD);
         let values = [(&head as &(dyn ToSql + Sync), Type::INT8)];
         for row in &self.look(sql!("health_kinds"), &values).await? {
-            let jobs = at_least(row, 1, 2)?;
-            health.unknown_kinds.push((name(row, 0)?, jobs));
+            match get::<Option<&str>>(row, 0)? {
+                Some(_) => {
+                    let jobs = at_least(row, 1, 2)?;
+                    health.unknown_kinds.push((name(row, 0)?, jobs));
+                }
+                None => health.unseen = true,
+            }
         }
         for row in &self.look(sql!("health_unhandled"), &values).await? {
             health.unhandled.push(Unhandled {

@@ -17,11 +17,18 @@ const YOUNG: Duration = Duration::from_millis(50);
 pub(super) struct Lanes {
     bounds: HashMap<(Name, Name, i16), (Timestamp, JobId)>,
     /// How many jobs had come back to places that claims had passed, at the last claim that left nothing.
-    pub(super) unsorted: i64,
+    unsorted: i64,
     /// Up to when jobs that were set aside have been brought back.
     aside_after: Option<Timestamp>,
-    /// How many claims have brought jobs back and may have left some of them.
-    pub(super) left: u64,
+    /// How many claims have brought jobs back, of which they may have left some.
+    brought: u64,
+}
+
+/// What a claim is asked with: whatever comes back after that it has not seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) unsorted: i64,
+    brought: u64,
 }
 
 fn lane(job: &ClaimedJob) -> (Name, Name, i16) {
@@ -43,8 +50,42 @@ pub(super) struct Bounds {
 }
 
 impl Lanes {
+    pub(super) fn seen(&self) -> Seen {
+        Seen {
+            unsorted: self.unsorted,
+            brought: self.brought,
+        }
+    }
+
+    /// A claim was answered: what it has taken, and whether that is all it was asked for.
+    pub(super) fn answered(
+        &mut self,
+        wanted: &Claim,
+        (taken, is_full): (&[Leased], bool),
+        summary: &Summary,
+        seen: Seen,
+    ) {
+        if let Some(lowest) = summary.lowest {
+            self.lower(lowest);
+        }
+        if let Some(furthest) = summary.furthest {
+            self.brought_back(furthest, summary.now);
+        }
+        // What another one has brought back meanwhile lies behind this one's back: no bound may pass it.
+        let saw_all = seen.brought == self.brought;
+        if summary.swept {
+            self.swept(wanted, taken, saw_all && !is_full, summary);
+        }
+        if saw_all {
+            self.claimed(taken, summary.now);
+        }
+        if summary.lowest.is_some() {
+            self.brought += 1;
+        }
+    }
+
     /// Jobs were brought back to places from here on.
-    pub(super) fn lower(&mut self, lowest: Timestamp) {
+    fn lower(&mut self, lowest: Timestamp) {
         let before = lowest.saturating_sub(Duration::from_micros(1));
         let before = (before.unwrap_or(Timestamp::MIN), JobId(0));
         self.bounds
@@ -55,14 +96,7 @@ impl Lanes {
     /// A claim went without bounds: what it has taken tells where its lanes begin now. If it left
     /// nothing, the other lanes that it has looked at begin at its time; lanes it hasn't looked at stay as
     /// they are.
-    pub(super) fn swept(
-        &mut self,
-        wanted: &Claim,
-        taken: &[Leased],
-        left_nothing: bool,
-        summary: &Summary,
-        unsorted: i64,
-    ) {
+    fn swept(&mut self, wanted: &Claim, taken: &[Leased], left_nothing: bool, summary: &Summary) {
         for run in taken.chunk_by(|one, next| is_same_lane(&one.job, &next.job)) {
             self.bounds.remove(&lane(&run[0].job));
         }
@@ -85,16 +119,12 @@ impl Lanes {
         }
         // With a cap something may have been left after all.
         if wanted.caps.is_empty() {
-            self.unsorted = unsorted;
+            self.unsorted = summary.unsorted.unwrap_or(self.unsorted);
         }
     }
 
-    /// Everything before the newest job that was claimed is claimed too, or in somebody's hands. That is not so if `left` has
-    /// grown since the claim was asked for: it has not seen what another one brought back.
-    pub(super) fn claimed(&mut self, leased: &[Leased], now: Timestamp, left: u64) {
-        if left != self.left {
-            return;
-        }
+    /// Everything before the newest job that was claimed is claimed too, or in somebody's hands.
+    fn claimed(&mut self, leased: &[Leased], now: Timestamp) {
         let young = now.saturating_sub(YOUNG).unwrap_or(Timestamp::MIN);
         let same = |one: &Leased, next: &Leased| is_same_lane(&one.job, &next.job);
         for run in leased.chunk_by(same) {
@@ -140,29 +170,87 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::{QueueOrder, WorkerId};
+    use crate::job::Token;
 
     fn leased(id: i64, second: i64) -> Leased {
         Leased {
             job: ClaimedJob::sample(id, 7),
             place: None,
-            ready_at: Timestamp::from_second(second).unwrap(),
+            ready_at: at(second),
         }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn wanted() -> Claim {
+        Claim {
+            worker: WorkerId::random("me").unwrap(),
+            token: Token::stored(7),
+            kinds: vec![leased(1, 1).job.kind],
+            queues: Vec::new(),
+            order: QueueOrder::default(),
+            limit: 1,
+            caps: Default::default(),
+            suspect: false,
+            thorough: false,
+            route: None,
+        }
+    }
+
+    fn summary() -> Summary {
+        Summary {
+            next_due: None,
+            now: at(1_000),
+            look_aside: false,
+            suspects: false,
+            swept: false,
+            unsorted: None,
+            stopped: Vec::new(),
+            lowest: None,
+            furthest: None,
+        }
+    }
+
+    fn bound(lanes: &Lanes) -> i64 {
+        lanes.bounds().times[0].as_second()
+    }
+
+    /// Two are asked for. The first brings back more than it takes; the second has not seen that.
+    fn meanwhile(second: (&[Leased], bool), answer: &Summary) -> Lanes {
+        let mut lanes = Lanes::default();
+        let asked = lanes.seen();
+        let brought = Summary {
+            lowest: Some(at(10)),
+            ..summary()
+        };
+        lanes.answered(&wanted(), (&[leased(1, 10)], true), &brought, asked);
+        lanes.answered(&wanted(), second, answer, asked);
+        lanes
     }
 
     #[test]
     fn a_claim_passes_nothing_that_another_brought_back_and_left_meanwhile() {
-        let mut lanes = Lanes::default();
-        let now = Timestamp::from_second(1_000).unwrap();
-        // Two are asked for. The first brings back more than it takes; the second has taken what came later.
-        let asked = lanes.left;
-        lanes.lower(Timestamp::from_second(10).unwrap());
-        lanes.claimed(&[leased(1, 10)], now, asked);
-        lanes.left += 1;
-        lanes.claimed(&[leased(9, 90)], now, asked);
-        let bound = |lanes: &Lanes| lanes.bounds().times[0].as_second();
+        let mut lanes = meanwhile((&[leased(9, 90)], true), &summary());
         assert_eq!(bound(&lanes), 10, "what was left lies behind it");
         // The next ones see all of it.
-        lanes.claimed(&[leased(9, 90)], now, lanes.left);
+        let asked = lanes.seen();
+        lanes.answered(&wanted(), (&[leased(9, 90)], true), &summary(), asked);
         assert_eq!(bound(&lanes), 90);
+    }
+
+    #[test]
+    fn a_claim_without_bounds_that_left_nothing_passes_nothing_of_another_either() {
+        let swept = Summary {
+            swept: true,
+            ..summary()
+        };
+        let mut lanes = meanwhile((&[], false), &swept);
+        assert_eq!(bound(&lanes), 10);
+        let asked = lanes.seen();
+        lanes.answered(&wanted(), (&[], false), &swept, asked);
+        assert_eq!(bound(&lanes), 999);
     }
 }

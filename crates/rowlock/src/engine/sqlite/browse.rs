@@ -224,7 +224,7 @@ mod tests {
             (sql!("browse_newest"), 9),
             (sql!("glance_lane"), 6),
             (sql!("running"), 1),
-            (sql!("workers"), 0),
+            (sql!("workers"), 1),
             (sql!("health_running"), 1),
             (sql!("route_state"), 2),
             (sql!("route_unsent"), 6),

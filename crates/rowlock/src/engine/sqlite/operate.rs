@@ -214,17 +214,21 @@ fn write_kind(connection: &Connection, kind: &Kind) -> Result<()> {
     execute(connection, sql!("kind_write"), values).map(|_| ())
 }
 
+/// As far as what one worker holds is counted: a route may hold a million.
+const COUNTED: u32 = 10_000;
+
 pub(super) fn workers(connection: &Connection) -> Result<Vec<WorkerRow>> {
     let mut read = sql!("workers").on(connection)?;
     let rows = read
-        .query_map([], |row| {
+        .query_map([COUNTED], |row| {
+            let holds = row::count(row, 3)?;
             Ok(WorkerRow {
                 id: WorkerId::stored(row::text(row, 0)?.unwrap_or_default()),
                 lease: row::span(row, 1)?.unwrap_or_default(),
                 joined_at: row::time(row, 2)?.unwrap_or_default(),
-                holds: row::count(row, 3)?,
+                holds,
                 seen_at: row::time(row, 4)?.unwrap_or_default(),
-                more: false,
+                more: holds >= u64::from(COUNTED),
             })
         })
         .map_err(|why| map(why, "workers"))?;

@@ -19,8 +19,11 @@ impl Shift {
         ordinary.thorough = self.options.once && alone && self.local.held() == 0;
         #[cfg(feature = "test-hooks")]
         let alone = alone || crate::hooks::switched_off("claims.suspect_alone");
-        let suspect = match alone && self.may_ask_for_suspect() {
-            true => Some(self.wanted(1, true)?),
+        let suspect = match alone && self.may_ask_for_suspect(ordinary.thorough) {
+            true => Some(Claim {
+                thorough: ordinary.thorough,
+                ..self.wanted(1, true)?
+            }),
             false => None,
         };
         let (held, engine) = (Arc::clone(&self.held), Arc::clone(&self.engine));
@@ -84,13 +87,13 @@ impl Shift {
         })
     }
 
-    /// A process runs one suspect at a time, and doesn't ask for one at every turn: they are rare.
-    fn may_ask_for_suspect(&mut self) -> bool {
+    /// A process runs one suspect at a time, and doesn't ask for one at every turn, unless it has to be sure: they are rare.
+    fn may_ask_for_suspect(&mut self, thorough: bool) -> bool {
         let now = self.clock.elapsed();
         let asked = self
             .suspect_asked
             .is_some_and(|at| now.saturating_sub(at) < SUSPECT_PAUSE);
-        if asked || self.local.has_suspect() {
+        if asked && !thorough || self.local.has_suspect() {
             return false;
         }
         self.suspect_asked = Some(now);

@@ -36,8 +36,13 @@ WITH strange AS MATERIALIZED (
     UNION ALL
     SELECT apart.kind, count(*), false FROM apart
     WHERE NOT EXISTS (SELECT 1 FROM rowlock.kind AS k WHERE k.kind = apart.kind) GROUP BY apart.kind
+), cut AS (
+    -- Whoever was beyond the limit could be any kind's.
+    SELECT EXISTS (SELECT 1 FROM apart GROUP BY apart.part HAVING count(*) >= $1) AS apart
 )
-SELECT seen.kind, sum(seen.pending)::bigint,
-       -- Whoever was beyond the limit could be any kind's.
-       bool_or(seen.cut) OR EXISTS (SELECT 1 FROM apart GROUP BY apart.part HAVING count(*) >= $1)
-FROM seen GROUP BY seen.kind HAVING sum(seen.pending) > 0 ORDER BY seen.kind
+SELECT seen.kind, sum(seen.pending)::bigint, bool_or(seen.cut) OR cut.apart
+FROM seen CROSS JOIN cut GROUP BY seen.kind, cut.apart HAVING sum(seen.pending) > 0
+UNION ALL
+-- Or of a kind that was not seen at all: a row without a kind says that there may be some.
+SELECT NULL, 0, true FROM cut WHERE cut.apart
+ORDER BY 1

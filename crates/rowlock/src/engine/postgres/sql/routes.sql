@@ -1,5 +1,5 @@
 -- purpose: every route that something goes by or that holds jobs, and how it is doing
--- $1 as far as jobs are counted: what was sent a while ago is aside, the rest at the heads of lanes
+-- $1 as far as jobs are counted: what was sent is at the heads of lanes, or aside once its segment is closed
 WITH clock AS MATERIALIZED (SELECT rowlock.now() AS now),
 named AS (
     SELECT k.route, k.kind, NULL AS queue FROM rowlock.kind AS k WHERE k.route <> 'direct'
@@ -7,14 +7,29 @@ named AS (
     SELECT q.route, NULL, q.queue FROM rowlock.queue AS q WHERE q.route <> 'direct'
 ), holders AS MATERIALIZED (
     SELECT substr(w.id, 7) AS route, w.number, w.seen_at, w.lease_ms FROM rowlock.worker AS w WHERE w.id LIKE 'drain:%'
+), lanes AS MATERIALIZED (
+    SELECT l.queue, l.kind, l.priority,
+           -- Elsewhere only what was sent before its kind or queue went by another route: a head tells whether there is any.
+           CASE WHEN l.kind IN (SELECT kind FROM named) OR l.queue IN (SELECT queue FROM named)
+                  OR EXISTS (SELECT 1 FROM (
+                      (SELECT j.worker FROM rowlock.job_0 AS j
+                       WHERE j.queue = l.queue AND j.kind = l.kind AND j.priority = l.priority ORDER BY j.ready_at, j.id LIMIT $1 / 10)
+                      UNION ALL
+                      (SELECT j.worker FROM rowlock.job_1 AS j
+                       WHERE j.queue = l.queue AND j.kind = l.kind AND j.priority = l.priority ORDER BY j.ready_at, j.id LIMIT $1 / 10)
+                      UNION ALL
+                      (SELECT j.worker FROM rowlock.job_2 AS j
+                       WHERE j.queue = l.queue AND j.kind = l.kind AND j.priority = l.priority ORDER BY j.ready_at, j.id LIMIT $1 / 10)
+                      UNION ALL
+                      (SELECT j.worker FROM rowlock.job_3 AS j
+                       WHERE j.queue = l.queue AND j.kind = l.kind AND j.priority = l.priority ORDER BY j.ready_at, j.id LIMIT $1 / 10)) AS top
+                      WHERE top.worker < 0)
+                THEN $1 ELSE 0 END AS look
+    FROM (SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l) AS l
+    -- Without a route nobody walks the segments.
+    WHERE EXISTS (SELECT 1 FROM holders)
 ), young AS MATERIALIZED (
-    SELECT head.worker FROM (
-        SELECT l.queue, l.kind, l.priority,
-               -- Elsewhere only what was sent before its kind or queue went by another route.
-               CASE WHEN l.kind IN (SELECT kind FROM named) OR l.queue IN (SELECT queue FROM named) THEN $1 ELSE $1 / 10 END AS look
-        FROM (SELECT DISTINCT l.queue, l.kind, l.priority FROM rowlock.lane AS l) AS l
-        -- Without a route nobody walks the segments.
-        WHERE EXISTS (SELECT 1 FROM holders)) AS lane
+    SELECT head.worker FROM lanes AS lane
     CROSS JOIN LATERAL (
         (SELECT j.worker FROM rowlock.job_0 AS j
          WHERE j.queue = lane.queue AND j.kind = lane.kind AND j.priority = lane.priority
