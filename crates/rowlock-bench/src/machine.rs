@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use crate::server::Server;
+
 /// Told beside the figures, because they mean little without it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
@@ -20,6 +22,9 @@ pub struct Machine {
     pub file_system: String,
     /// Of the bundled SQLite.
     pub sqlite: &'static str,
+    /// The server that was measured: its version, and the settings that figures depend on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub postgres: Option<String>,
     /// How many processes wanted a processor in the minute before: what is not near zero is others'.
     pub load: Option<f64>,
     /// Whether the compiler optimised.
@@ -37,9 +42,24 @@ impl Machine {
             cpu: cpu(),
             file_system: file_system(folder).unwrap_or_else(|| "unknown".to_owned()),
             sqlite: rusqlite::version(),
+            postgres: None,
             load: load(),
             optimised: !cfg!(debug_assertions),
         }
+    }
+
+    /// The same beside a server, which is asked.
+    ///
+    /// # Errors
+    /// If it can't be reached.
+    pub async fn beside(self, url: &str) -> anyhow::Result<Self> {
+        let session = Server::new(url)?.session().await?;
+        let text = include_str!("postgres/sql/settings.sql");
+        let told = session.client.query_one(text, &[]).await?;
+        Ok(Self {
+            postgres: told.get(0),
+            ..self
+        })
     }
 
     /// Whether others use so much of it that the figures are about them as well.

@@ -91,6 +91,19 @@ enum What<'a> {
 }
 
 impl What<'_> {
+    fn server(&self) -> Option<&str> {
+        match self {
+            Self::Sqlite => None,
+            Self::Pairs(server) | Self::Redis(_, server) => *server,
+            Self::Postgres(server, _)
+            | Self::Pinned(server, _)
+            | Self::Api(server)
+            | Self::Pages(server)
+            | Self::Soak(server, _)
+            | Self::Horizon(server) => Some(server),
+        }
+    }
+
     /// Nothing when it was stopped.
     async fn figures(
         &self,
@@ -185,7 +198,10 @@ fn sized<S>(quick: bool, small: fn() -> S, full: fn() -> S) -> S {
 
 async fn measure(how: &BenchSqlite, what: What<'_>, json: bool) -> Result<u8> {
     let place = Place::below(&how.dir)?;
-    let machine = Machine::here(place.path());
+    let mut machine = Machine::here(place.path());
+    if let Some(server) = what.server() {
+        machine = machine.beside(server).await?;
+    }
     tell(&machine, &how.dir, how.quick);
     let mut signals = Signals::listen()?;
     let measured = what.figures(how.quick, &place, signals.next()).await?;
@@ -218,11 +234,13 @@ async fn measure(how: &BenchSqlite, what: What<'_>, json: bool) -> Result<u8> {
 }
 
 fn tell(machine: &Machine, dir: &Path, quick: bool) {
+    let server = machine.postgres.as_ref();
     out::note(&format!(
-        "rowlock {} ({}), SQLite {}, {} cpus, {} on {}",
+        "rowlock {} ({}), SQLite {}{}, {} cpus, {} on {}",
         machine.version,
         machine.commit.as_deref().unwrap_or("commit unknown"),
         machine.sqlite,
+        server.map_or_else(String::new, |told| format!(", PostgreSQL {told}")),
         machine.cpus,
         show::path(dir),
         machine.file_system,
