@@ -240,6 +240,35 @@ pub async fn a_key_that_was_used_often_is_freed_without_a_look_at_its_past(small
     assert_eq!(small.number("SELECT count(*) FROM rowlock.key"), 0);
 }
 
+/// An analysis that comes by while no key is held takes them for nothing, however many dead ones an old snapshot keeps.
+pub async fn a_look_for_suspects_walks_past_no_dead_key(small: Small) {
+    let world = small.world();
+    let site = small.open(&world.clock);
+    site.join().await;
+    let pin = small.own.session();
+    pin.execute(SNAPSHOT).unwrap();
+    small
+        .side
+        .execute(
+            "INSERT INTO rowlock.key (kind, unique_key, id) SELECT 'mail', 'order:' || n, -n FROM generate_series(1, 20000) AS n;
+             DELETE FROM rowlock.key; ANALYZE rowlock.key",
+        )
+        .unwrap();
+    let fresh = small.own.session();
+    fresh.execute("BEGIN").unwrap();
+    let look = "SELECT * FROM rowlock.claim_suspect((SELECT number FROM rowlock.worker), 7, '{mail}', '{}')";
+    assert_eq!(
+        fresh.query(look).unwrap().len(),
+        1,
+        "only when to look again"
+    );
+    let read = fresh.value(
+        "SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid)) FROM pg_index
+         WHERE indrelid = 'rowlock.key'::regclass",
+    );
+    assert_eq!(read, "0");
+}
+
 /// What a plan's first line of buffers says.
 fn pages(line: &str) -> Option<usize> {
     let (_, counts) = line.split_once("Buffers: shared ")?;

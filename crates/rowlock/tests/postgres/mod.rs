@@ -96,6 +96,7 @@ cases! {
         a_backlog_for_tomorrow_does_not_stop_the_ring,
         a_backlog_that_looks_empty_is_not_sorted_for_each_claim,
         a_verdict_reads_its_own_rows_and_no_others,
+        a_look_for_suspects_walks_past_no_dead_key,
         a_key_that_was_used_often_is_freed_without_a_look_at_its_past,
         a_segment_that_looks_empty_is_not_walked_for_each_verdict;
     copies:

@@ -66,6 +66,12 @@ const MIGRATIONS: &[Migration] = &[
         version: 6,
         name: "0006_keys",
         tables: tables!("0006_keys"),
+        then: Some("567753c202d2ee02"),
+    },
+    Migration {
+        version: 7,
+        name: "0007_suspects",
+        tables: tables!("0007_suspects"),
         then: None,
     },
 ];

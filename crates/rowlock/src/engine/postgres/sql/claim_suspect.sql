@@ -30,12 +30,12 @@ BEGIN
     ), leased AS (
         UPDATE rowlock.aside AS job
         SET token = with_token, worker = to_worker, attempt = attempt + 1, started_at = now
-        FROM wanted WHERE job.id = wanted.id AND job.token IS NULL
+        WHERE job.id = ANY (ARRAY (SELECT wanted.id FROM wanted)) AND job.token IS NULL
         RETURNING job.*
     ), freed AS (
-        DELETE FROM rowlock.key USING leased
-        WHERE leased.until_start AND leased.unique_key IS NOT NULL
-          AND key.kind = leased.kind AND key.unique_key = leased.unique_key AND key.id = leased.id
+        -- Not by a join: where statistics were made while no key was held, it would walk past every dead one.
+        DELETE FROM rowlock.key WHERE key.id = ANY (ARRAY (
+            SELECT leased.id FROM leased WHERE leased.until_start AND leased.unique_key IS NOT NULL))
     )
     SELECT NULL::smallint, NULL::tid, leased.ready_at, leased.id, leased.kind, leased.queue, leased.priority,
            leased.payload::text, leased.attempt, leased.max_attempts, leased.scheduled_at, leased.unique_key,

@@ -1,0 +1,3 @@
+-- operators: safe while workers run
+-- purpose: a look for suspects that stays cheap while a transaction stays open
+-- What workers and applications of schema 3 to 6 call stays. Only a function changes: no table does, and nothing waits for it.
