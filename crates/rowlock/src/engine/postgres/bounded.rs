@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use deadpool::managed::Object;
-use tokio_postgres::{CancelToken, NoTls, Row};
+use tokio_postgres::Row;
 
 use super::ask::Value;
 use super::connect::{Connection, Pool, take};
@@ -12,9 +12,6 @@ use super::error::{is_bad_value, is_blocked, is_worn_out, map_query};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::io::Io;
-
-/// How long a server may take to hear that a statement isn't wanted any more.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -43,7 +40,7 @@ pub(super) async fn ask_within(
     limit: Duration,
 ) -> Result<Vec<Row>, Stopped> {
     let client = take(pool, limit).await.map_err(Stopped::Failed)?;
-    let token = client.cancel_token();
+    let telling = client.cancel();
     let mut unheard = Unheard {
         io,
         client: Some(client),
@@ -71,7 +68,9 @@ pub(super) async fn ask_within(
             })
         }
         None => {
-            cancel(io, token).await;
+            if let Err(why) = io.run("rowlock-cancel", |_| telling).await {
+                tracing::debug!(%why, "a statement can't be cancelled");
+            }
             drop(Object::take(client));
             Err(Stopped::Failed(Error::Invalid(format!(
                 "timed out after {}",
@@ -92,27 +91,10 @@ impl Drop for Unheard<'_> {
         let Some(client) = self.client.take() else {
             return;
         };
-        let token = client.cancel_token();
+        let telling = client.cancel();
         drop(Object::take(client));
         if let Ok(starter) = self.io.starter() {
-            starter.start("rowlock-cancel", async move {
-                if let Err(why) = token.cancel_query(NoTls).await {
-                    tracing::debug!(%why, "a statement can't be cancelled");
-                }
-            });
+            starter.start("rowlock-cancel", telling);
         }
-    }
-}
-
-/// The server goes on with a statement whose client has gone, unless it is told.
-async fn cancel(io: &Io, token: CancelToken) {
-    let telling = io.run("rowlock-cancel", move |_| async move {
-        token.cancel_query(NoTls).await
-    });
-    match Clock::system().timeout(CANCEL_PATIENCE, telling).await {
-        Some(Ok(Ok(()))) => {}
-        Some(Ok(Err(why))) => tracing::debug!(%why, "a statement can't be cancelled"),
-        Some(Err(why)) => tracing::debug!(%why, "a statement can't be cancelled"),
-        None => tracing::debug!("the server doesn't answer a cancel request"),
     }
 }

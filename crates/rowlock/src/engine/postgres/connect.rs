@@ -7,6 +7,7 @@ use deadpool::managed::{self, Metrics, Object, QueueMode, RecycleError, RecycleR
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, NoTls};
 
+use super::cancel::door;
 use super::error::{map, unreachable};
 use super::link::Link;
 use super::row::get;
@@ -199,7 +200,7 @@ impl managed::Manager for Maker {
             client,
             !fits,
             self.sessions.add(pid),
-            self.io.clone(),
+            (self.io.clone(), door(self.address.config())),
         ))
     }
 

@@ -8,6 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
 use super::ask::Value;
+use super::cancel::{Door, cancel};
 use super::connect::Schema;
 use super::lock;
 use super::rows::Rows;
@@ -27,6 +28,7 @@ pub(super) struct Link {
     prepared: Mutex<HashMap<String, Statement>>,
     _known: Known,
     io: Io,
+    door: Door,
 }
 
 impl std::ops::Deref for Link {
@@ -38,7 +40,12 @@ impl std::ops::Deref for Link {
 }
 
 impl Link {
-    pub(super) fn new(client: Client, explicit: bool, known: Known, io: Io) -> Self {
+    pub(super) fn new(
+        client: Client,
+        explicit: bool,
+        known: Known,
+        (io, door): (Io, Door),
+    ) -> Self {
         Self {
             client,
             explicit,
@@ -46,7 +53,13 @@ impl Link {
             prepared: Mutex::default(),
             _known: known,
             io,
+            door,
         }
+    }
+
+    /// What ends the statement that it runs, on the thread of the connections.
+    pub(super) fn cancel(&self) -> impl Future<Output = ()> + Send + use<> {
+        cancel(self.client.cancel_token(), self.door.clone())
     }
 
     /// Whether somebody has gone without its answer.

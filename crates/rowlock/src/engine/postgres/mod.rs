@@ -9,6 +9,7 @@
 mod ask;
 mod bounded;
 mod browse;
+mod cancel;
 mod claim;
 mod connect;
 mod crons;
