@@ -248,7 +248,7 @@ pub async fn programs_of_the_schema_before_go_on_after_the_migration(small: Smal
         }
     }
     let address = Address::parse(&small.own.url()).unwrap();
-    assert_eq!(wait(migrate_up(&address)).unwrap(), [5, 6]);
+    assert_eq!(wait(migrate_up(&address)).unwrap(), [5, 6, 7]);
     let site = with_letters(&small).await;
     site.join().await;
     let older = "SELECT rowlock.stage_plain('{letter,\"[7]\",NULL,NULL,NULL,NULL,NULL}') / 4";
