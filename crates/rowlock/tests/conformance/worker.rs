@@ -182,7 +182,7 @@ pub async fn a_cancel_request_stops_a_running_handler(world: World) {
     let site = real(&world);
     let id = site.stage(job("mail")).await;
     let options = Options {
-        lease: Duration::from_millis(600),
+        lease: Duration::from_secs(3),
         ..Options::default()
     };
     let mut busy = busy(&site, options);
@@ -281,7 +281,7 @@ pub async fn a_worker_that_was_given_up_starts_again(world: World) {
     let site = real(&world);
     let id = site.stage(job("mail")).await;
     let options = Options {
-        lease: Duration::from_millis(600),
+        lease: Duration::from_secs(3),
         ..Options::default()
     };
     let mut busy = busy(&site, options);
