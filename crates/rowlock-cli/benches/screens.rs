@@ -18,6 +18,8 @@ mod store;
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rowlock_testbed::{Postgres, Process, Redis};
 use serde_json::{Value, json};
 
@@ -169,30 +171,14 @@ fn furnish(store: &Store) {
     store.ok(&["enqueue", "build_report", later, "--in", "6h"]);
 }
 
-/// Bytes from text as browsers write them.
-fn decoded(text: &str) -> Vec<u8> {
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => u32::from(c - b'A'),
-        b'a'..=b'z' => u32::from(c - b'a') + 26,
-        b'0'..=b'9' => u32::from(c - b'0') + 52,
-        b'+' => 62,
-        _ => 63,
-    };
-    let bits = text.trim_end_matches('=').as_bytes().chunks(4).map(|four| {
-        let bits = four.iter().fold(0, |bits, c| bits << 6 | digit(*c));
-        (bits << (6 * (4 - four.len())), four.len() - 1)
-    });
-    bits.flat_map(|(bits, n)| bits.to_be_bytes()[1..=n].to_vec())
-        .collect()
-}
-
 /// A window that is as high as what is in it, so that what sticks to its edges is there.
 fn shoot(browser: &mut Browser, to: &Path, (width, scheme): (u32, &str), (high, most): (u32, u32)) {
     let tall = browser.look("document.documentElement.scrollHeight");
     let tall = u32::try_from(tall.as_u64().unwrap_or(0)).unwrap_or(most);
     browser.sight_of((width, tall.clamp(high, most)), scheme);
     let shot = browser.call("Page.captureScreenshot", json!({ "format": "png" }));
-    std::fs::write(to, decoded(shot["data"].as_str().unwrap())).unwrap();
+    let png = STANDARD.decode(shot["data"].as_str().unwrap());
+    std::fs::write(to, png.unwrap()).unwrap();
     browser.sight_of((width, high), scheme);
 }
 

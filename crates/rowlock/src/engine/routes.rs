@@ -78,6 +78,12 @@ impl RouteRow {
     /// As far as jobs are counted, unsent and sent ones.
     pub const MOST: u64 = 10_000;
 
+    /// Whether more may have been sent than was counted.
+    #[must_use]
+    pub fn has_sent_more(&self) -> bool {
+        self.sent >= Self::MOST
+    }
+
     /// For engines.
     #[must_use]
     pub fn new(route: Name) -> Self {

@@ -73,7 +73,7 @@ fn undrained(setup: &Setup, row: &RouteRow) -> Option<Finding> {
     if row.sent > 0 {
         parts.push(format!(
             "{} not answered for",
-            jobs_are(row.sent, row.sent >= RouteRow::MOST)
+            jobs_are(row.sent, row.has_sent_more())
         ));
     }
     let idle = parts.is_empty();
@@ -100,7 +100,7 @@ fn lag(setup: &Setup, row: &RouteRow, route: Option<&Route>) -> Option<Finding> 
         "route {} lags: {}, and {} sent and not settled",
         row.route,
         waiting(row),
-        jobs_are(row.sent, row.sent >= RouteRow::MOST)
+        jobs_are(row.sent, row.has_sent_more())
     );
     let remedy = match route.filter(|route| route.reports_back()) {
         Some(route) => format!("rowlock work --from {}", quoted(&sink(&route.to))),
@@ -144,7 +144,7 @@ fn stranger(setup: &Setup, row: &RouteRow) -> Finding {
     let what = match going.is_empty() {
         true => format!(
             "route {name} is not in the configuration and still holds {}",
-            jobs(row.sent, row.sent >= RouteRow::MOST)
+            jobs(row.sent, row.has_sent_more())
         ),
         false => format!("route {name} is not in the configuration, and {going} still go by it"),
     };

@@ -88,7 +88,7 @@ fn still_drained(row: &RouteRow) -> anyhow::Error {
             "route {} holds {}, and a drain runs that will bring back what becomes of them: what is \
              running would run again. Wait for `rowlock drain status` to say SENT 0, or add --yes",
             row.route,
-            match row.sent >= RouteRow::MOST {
+            match row.has_sent_more() {
                 true => format!("at least {}", jobs(row.sent)),
                 false => jobs(row.sent),
             }
