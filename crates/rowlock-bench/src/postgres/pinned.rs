@@ -20,7 +20,7 @@ pub struct Size {
     pub under: usize,
     /// Jobs of a part, whose rate is one figure.
     pub part: usize,
-    /// How long the textbook's queue drains at each look.
+    /// How long the textbook's queue runs at each look.
     pub patience: Duration,
     /// Claims whose time is taken at the end.
     pub claims: usize,
@@ -181,7 +181,7 @@ pub(super) async fn measure(
     let pin = Pinned::new(&pinned.server, load.pin).await?;
     let parts = size.under.div_ceil(size.part);
     let mut looks = LOOKS.iter().peekable();
-    let (mut textbook, mut dead) = (Vec::new(), 0);
+    let mut textbook = Vec::new();
     for part in 0..=parts {
         let through = part * size.part;
         if let Some((_, _, name)) =
@@ -191,11 +191,9 @@ pub(super) async fn measure(
                 "{}: the textbook's queue after {through}",
                 load.step
             ));
-            let server = &pinned.server;
-            textbook::leave_dead(server, through - dead).await?;
-            dead = through;
-            let rate = textbook::rate_of(server, size.part, per_claim, size.patience).await?;
-            textbook.push((*name, rate));
+            let rate =
+                textbook::rate_behind(&pinned.server, through, size.part, per_claim, size.patience);
+            textbook.push((*name, rate.await?));
         }
         if part == parts {
             break;

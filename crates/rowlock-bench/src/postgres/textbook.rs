@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::PAYLOAD;
 use super::connections::{at_once, insert_each};
 use crate::server::Server;
-use crate::stopwatch::Stopwatch;
+use crate::stopwatch::{Stopwatch, as_f64};
 
 /// Its workers.
 const CONNECTIONS: usize = 4;
@@ -32,7 +32,7 @@ pub(super) async fn fill(server: &Server, jobs: usize) -> Result<()> {
     server.each("VACUUM ANALYZE bench.textbook").await
 }
 
-/// Its best rate over so long, each size with a new backlog.
+/// Its best rate until the backlog is done or the time is over, each size with a new backlog.
 pub(super) async fn drain(server: &Server, backlog: usize, patience: Duration) -> Result<f64> {
     Ok(best(server, backlog, patience).await?.0)
 }
@@ -46,7 +46,9 @@ async fn best(server: &Server, backlog: usize, patience: Duration) -> Result<(f6
     let mut best = (0.0_f64, 0);
     for size in SIZES {
         server.each("TRUNCATE bench.textbook").await?;
-        let rate = rate_of(server, backlog, size, patience).await?;
+        fill(server, backlog).await?;
+        let (done, took) = run(server, size, patience).await?;
+        let rate = rate(done, took)?;
         if rate > best.0 {
             best = (rate, size);
         }
@@ -54,25 +56,35 @@ async fn best(server: &Server, backlog: usize, patience: Duration) -> Result<(f6
     Ok(best)
 }
 
-/// So many jobs have gone through, and their rows are dead.
-pub(super) async fn leave_dead(server: &Server, jobs: usize) -> Result<()> {
-    fill(server, jobs).await?;
-    server.each("DELETE FROM bench.textbook").await
-}
-
-/// Its rate with so many jobs in a claim.
-pub(super) async fn rate_of(
+/// Its rate with so many in a claim behind so many jobs that have gone through, whose rows are dead. What it does adds to
+/// those, so it is measured over short backlogs, each behind exactly as many, until it has run for so long.
+pub(super) async fn rate_behind(
     server: &Server,
+    dead: usize,
     backlog: usize,
     size: i64,
     patience: Duration,
 ) -> Result<f64> {
-    fill(server, backlog).await?;
-    rate(server, size, patience).await
+    let (mut done, mut took) = (0, Duration::ZERO);
+    while took < patience {
+        server.each("TRUNCATE bench.textbook").await?;
+        fill(server, dead).await?;
+        server.each("DELETE FROM bench.textbook").await?;
+        fill(server, backlog).await?;
+        let (some, time) = run(server, size, patience.saturating_sub(took)).await?;
+        done += some;
+        took += time;
+    }
+    rate(done, took)
 }
 
-/// Jobs a second with so many in a claim, until the time is over or nothing waits.
-async fn rate(server: &Server, size: i64, patience: Duration) -> Result<f64> {
+fn rate(done: usize, took: Duration) -> Result<f64> {
+    ensure!(done > 0, "nothing was done");
+    Ok(as_f64(done) / took.as_secs_f64())
+}
+
+/// Jobs that were done with so many in a claim until the time is over or nothing waits, and how long it took.
+async fn run(server: &Server, size: i64, patience: Duration) -> Result<(usize, Duration)> {
     let claim = server.put(include_str!("sql/textbook_claim.sql"));
     let delete = server.put(include_str!("sql/textbook_delete.sql"));
     let (done, watch) = at_once(server, CONNECTIONS, "", |_, session| {
@@ -100,6 +112,5 @@ async fn rate(server: &Server, size: i64, patience: Duration) -> Result<f64> {
         }
     })
     .await?;
-    ensure!(done > 0, "nothing was done");
-    Ok(watch.rate(done))
+    Ok((done, watch.elapsed()))
 }
