@@ -2,9 +2,9 @@
 //! nobody else's may be there, and the state without one is elsewhere.
 
 use anyhow::{Context, Result};
-use rowlock::job::Token;
 use tokio_postgres::error::SqlState;
 
+use crate::run;
 use crate::server::Server;
 
 pub(crate) struct Databases {
@@ -15,7 +15,7 @@ pub(crate) struct Databases {
 
 impl Databases {
     pub(crate) fn new(server: &Server) -> Result<Self> {
-        let name = format!("rowlock_bench_{:x}", Token::random()?.get());
+        let name = run::next()?;
         Ok(Self {
             server: Server::new(&server.url)?,
             names: ["pinned", "free"].map(|which| format!("{name}_{which}")),
@@ -59,7 +59,7 @@ impl Databases {
 }
 
 /// The URL with another database in it.
-fn in_database(url: &str, name: &str) -> String {
+pub(crate) fn in_database(url: &str, name: &str) -> String {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let (scheme, place) = place.split_once("://").unwrap_or(("postgres", place));
     let host = place.split_once('/').map_or(place, |(host, _)| host);

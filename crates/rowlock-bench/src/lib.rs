@@ -22,6 +22,7 @@ pub mod postgres;
 mod recorder;
 pub mod redis;
 pub mod report;
+mod run;
 mod server;
 mod size;
 pub mod soak;
@@ -32,6 +33,7 @@ mod stopwatch;
 pub use machine::Machine;
 pub use measurement::{Bound, Goal, Measurement};
 pub use place::Place;
+pub use run::{Run, clean};
 pub use size::Size;
 pub use starts::Pace;
 

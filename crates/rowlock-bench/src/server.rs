@@ -2,10 +2,11 @@
 
 use anyhow::{Context, Result};
 use rowlock::engine::postgres::{Address, Postgres, Schema, drop_schema, migrate_up};
-use rowlock::job::Token;
 use rowlock::run::task::Tasks;
 use rowlock::{Clock, Rowlock};
 use tokio_postgres::{Client, NoTls};
+
+use crate::run;
 
 /// A schema, which is there once it was migrated.
 pub(crate) struct Server {
@@ -22,7 +23,11 @@ pub(crate) struct Session {
 
 impl Server {
     pub(crate) fn new(url: &str) -> Result<Self> {
-        let schema = format!("rowlock_bench_{:x}", Token::random()?.get());
+        Self::named(url, run::next()?)
+    }
+
+    /// A schema and sessions of this name.
+    pub(crate) fn named(url: &str, schema: String) -> Result<Self> {
         let and = if url.contains('?') { '&' } else { '?' };
         let url = format!("{url}{and}application_name={schema}");
         let mut address = Address::parse(&url)?;

@@ -205,7 +205,7 @@ fn main() {
     let mut busy = Browser::open();
     let url = |path: &str| format!("http://{}{path}", served.address);
     busy.go(&url("/switches"));
-    busy.look(LOAD);
+    busy.act(LOAD);
     busy.tell(&format!(
         "new Promise((done) => setTimeout(done, {}))",
         seconds * 500

@@ -1,9 +1,11 @@
 //! What a worker or a drain tells over HTTP: whether it lives, whether it works, and its numbers.
 //!
-//! Nothing a job contains is among them, so they may be anywhere. What [`crate::web`] serves beside them has a door of
+//! Nothing a job contains is among them, so they may be anywhere; numbers may be for those with a token only. What [`crate::web`] serves beside them has a door of
 //! its own.
 
 mod connections;
+mod patient;
+mod table;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,9 +15,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rowlock::clock::Elapsed;
@@ -26,7 +28,7 @@ use tokio::net::TcpListener;
 
 use self::connections::Limits;
 use crate::show;
-use crate::web::Site;
+use crate::web::{Site, Tokens};
 
 /// How long a request waits for the store.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -38,6 +40,8 @@ pub struct Http {
     listener: TcpListener,
     address: SocketAddr,
     recorder: PrometheusHandle,
+    /// Who may read the numbers; none: whoever asks.
+    tokens: Option<Tokens>,
     /// What is served beside.
     site: Option<Site>,
 }
@@ -48,6 +52,7 @@ struct Worker {
     clock: Clock,
     pulse: Pulse,
     recorder: PrometheusHandle,
+    tokens: Option<Tokens>,
     queues: Mutex<event::Queues>,
     pairs: Mutex<event::Pairs>,
     /// When the last count was over; whoever counts holds it.
@@ -75,8 +80,15 @@ impl Http {
             listener,
             address,
             recorder,
+            tokens: None,
             site: None,
         })
+    }
+
+    /// Tells the numbers only to those with one of these tokens.
+    pub fn numbers_for(mut self, tokens: Option<Tokens>) -> Self {
+        self.tokens = tokens;
+        self
     }
 
     /// Serves this too.
@@ -112,6 +124,7 @@ impl Http {
             clock: clock.clone(),
             pulse,
             recorder: self.recorder,
+            tokens: self.tokens,
             queues: Mutex::default(),
             pairs: Mutex::default(),
             counted: tokio::sync::Mutex::default(),
@@ -238,10 +251,18 @@ fn overdue_by(row: &PairRow) -> Option<String> {
     Some(format!("pair {} is overdue by {late}", row.pair.name))
 }
 
-async fn numbers(State(worker): State<Arc<Worker>>) -> impl IntoResponse {
+async fn numbers(State(worker): State<Arc<Worker>>, headers: HeaderMap) -> Response {
+    if let Some(tokens) = &worker.tokens
+        && let Err(unknown) = tokens.caller(&headers)
+    {
+        let mut answer = unknown.answer();
+        let scheme = HeaderValue::from_static("Bearer");
+        answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        return answer;
+    }
     if let Some(store) = &worker.store {
         worker.scrape(store).await;
     }
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (kind, worker.recorder.render())
+    (kind, worker.recorder.render()).into_response()
 }

@@ -1,9 +1,14 @@
 //! Logs: on stderr, compact and with colours only on a terminal, or one object a line.
 
+mod stderr;
+
+pub use stderr::{flush, put};
+
 use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::io::IsTerminal;
 
+use anyhow::Result;
 use tracing::Level;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -12,11 +17,29 @@ use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 
+use self::stderr::Stderr;
 use crate::cli::{Bench, Drain, Log, Verb, Volume};
-use crate::out;
+use crate::{out, show};
 
 /// Starts logging as loud as the verb wants it.
-pub fn start(form: Log, verb: &Verb) {
+///
+/// # Errors
+/// When the system has no thread to give.
+pub fn start(form: Log, verb: &Verb) -> Result<()> {
+    if form == Log::Json {
+        out::speak_json();
+    }
+    if runs_for_long(verb) {
+        stderr::start(|lost| {
+            out::worded(
+                "WARN",
+                "warning: ",
+                &format!("stderr took nothing for a while: {lost} lines of the log are lost"),
+            )
+        })?;
+        // The usual hook writes to stderr by itself, and would wait for it.
+        std::panic::set_hook(Box::new(out::panicked));
+    }
     let level = match verb {
         Verb::Work(work) => level(work.volume),
         Verb::Dev(dev) => level(dev.volume),
@@ -38,14 +61,24 @@ pub fn start(form: Log, verb: &Verb) {
     let log = tracing_subscriber::fmt()
         .with_target(false)
         .with_max_level(level)
-        .with_writer(std::io::stderr.with_max_level(shown));
+        .with_writer((|| Stderr).with_max_level(shown));
     match form {
         Log::Text => log.compact().with_ansi(colours()).fmt_fields(Plain).init(),
-        Log::Json => {
-            out::speak_json();
-            log.json().flatten_event(true).init();
-        }
+        Log::Json => log.json().flatten_event(true).init(),
     }
+    Ok(())
+}
+
+/// Whether something else waits for this process: it goes on without a log.
+fn runs_for_long(verb: &Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Work(_)
+            | Verb::Dev(_)
+            | Verb::Drain(Drain::Run(_))
+            | Verb::Dashboard(_)
+            | Verb::Guard(_)
+    )
 }
 
 /// Fields as they are, without colours. Those of a job are written down when it begins, whether or not anything is logged of
@@ -64,29 +97,16 @@ impl<'a> FormatFields<'a> for Plain {
         fields.record(&mut all);
         let written = match all.0.bytes().any(may_be_control) {
             false => to.write_str(&all.0),
-            true => to.write_str(&spelled(&all.0)),
+            true => to.write_str(&show::lines(&all.0)),
         };
         TEXT.set(all.0);
         written
     }
 }
 
-/// Whether a byte is a control character, or begins one.
+/// Whether a byte is a control character, or begins one or whatever else is spelled out.
 fn may_be_control(byte: u8) -> bool {
-    byte < b' ' || matches!(byte, 0x7f | 0xc2)
-}
-
-/// What somebody has written into an error moves no cursor: control characters are spelled out, but for those between lines
-/// and words.
-fn spelled(text: &str) -> String {
-    let mut spelled = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c.is_control() && !matches!(c, '\n' | '\t') {
-            true => spelled.extend(c.escape_default()),
-            false => spelled.push(c),
-        }
-    }
-    spelled
+    byte < b' ' || matches!(byte, 0x7f | 0xc2 | 0xe2 | 0xef)
 }
 
 struct Fields(String);
@@ -130,7 +150,7 @@ mod tests {
     fn control_characters_are_spelled_out() {
         let text = "a\u{1b}[2Jb\u{9b}c\u{7f} grün\n\tx";
         assert!(text.bytes().any(may_be_control));
-        assert_eq!(spelled(text), "a\\u{1b}[2Jb\\u{9b}c\\u{7f} grün\n\tx");
-        assert!(!"job=1 kind=größe ✓".bytes().any(may_be_control));
+        assert_eq!(show::lines(text), "a\\u{1b}[2Jb\\u{9b}c\\u{7f} grün\n\tx");
+        assert!(!"job=1 kind=größe".bytes().any(may_be_control));
     }
 }

@@ -13,6 +13,7 @@ mod http;
 mod log;
 mod open;
 mod out;
+mod rights;
 mod show;
 mod web;
 
@@ -29,14 +30,18 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(exit::USAGE));
         }
     };
-    log::start(cli.global.log, &cli.verb);
-    let done = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(command::run(cli)));
-    match done {
+    let code = match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(why) => exit::report(&why),
-    }
+    };
+    log::flush();
+    code
+}
+
+fn run(cli: cli::Cli) -> anyhow::Result<u8> {
+    log::start(cli.global.log, &cli.verb)?;
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(command::run(cli))
 }

@@ -1,11 +1,13 @@
 //! The only place that writes: data to stdout, everything else to stderr.
 
 use std::fmt;
-use std::io::{ErrorKind, Write};
+use std::io::{BufRead, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+
+use crate::{exit, log, show};
 
 /// Nobody reads our output any more.
 #[derive(Debug)]
@@ -27,11 +29,12 @@ pub fn line(text: &str) -> Result<()> {
     lines(&format!("{text}\n"))
 }
 
-/// Writes whole lines of data at once.
+/// Writes whole lines of data at once. What is in them moves no cursor.
 ///
 /// # Errors
 /// As [`line`].
 pub fn lines(text: &str) -> Result<()> {
+    let text = show::lines(text);
     let mut stdout = std::io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())
@@ -55,7 +58,8 @@ pub fn json(value: &impl Serialize) -> Result<()> {
 /// # Errors
 /// When the value can't be written as JSON.
 pub fn to_json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).context("can't write JSON")
+    let text = serde_json::to_string(value).context("can't write JSON")?;
+    Ok(show::json(text))
 }
 
 static AS_JSON: OnceLock<()> = OnceLock::new();
@@ -83,17 +87,60 @@ pub fn error(text: &str) {
 /// Asks something of whoever sits at the terminal.
 pub fn ask(text: &str) {
     let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+    let _ = write!(stderr, "{}", show::lines(text)).and_then(|()| stderr.flush());
+}
+
+/// Asks whether to go on; `yes` is the answer of whoever can't be asked.
+///
+/// # Errors
+/// For no, which `unchanged` puts into words, and without a terminal.
+pub fn confirm(question: &str, yes: bool, unchanged: &'static str) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(exit::with(
+            exit::USAGE,
+            format!("{question} Without a terminal to ask, it needs --yes"),
+        ));
+    }
+    ask(&format!("{question} Go on? [y/N] "));
+    let mut answer = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .context("can't read the answer")?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(exit::with(exit::FAILED, unchanged)),
+    }
+}
+
+/// Says on stderr that this process has a bug.
+pub fn panicked(panic: &std::panic::PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("?");
+    let mut text = format!("thread '{name}' {panic}");
+    let trace = std::backtrace::Backtrace::capture();
+    if trace.status() == std::backtrace::BacktraceStatus::Captured {
+        text += &format!("\n{trace}");
+    }
+    say("ERROR", "", &text);
 }
 
 fn say(level: &str, prefix: &str, text: &str) {
-    let line = match AS_JSON.get() {
-        None => format!("{prefix}{text}"),
+    log::put(worded(level, prefix, text).as_bytes());
+}
+
+/// A line for stderr, in the form that the logs have.
+pub fn worded(level: &str, prefix: &str, text: &str) -> String {
+    match AS_JSON.get() {
+        None => format!("{prefix}{}\n", show::lines(text)),
         Some(()) => {
             let timestamp = rowlock::Clock::system().now();
-            serde_json::json!({ "timestamp": timestamp, "level": level, "message": text })
-                .to_string()
+            let line =
+                serde_json::json!({ "timestamp": timestamp, "level": level, "message": text });
+            format!("{}\n", show::json(line.to_string()))
         }
-    };
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
 }

@@ -56,17 +56,46 @@ pub fn path(path: &Path) -> String {
     format!("{dot}{}", text(&path.display().to_string()))
 }
 
-/// Text from a job or a file, with control characters made visible.
+/// Text from a job or a file, with control characters made visible, and with whatever turns or hides the text
+/// beside it.
 pub fn text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    spelled_out(text, plays_tricks)
+}
+
+/// The same for text of several lines.
+pub fn lines(text: &str) -> String {
+    spelled_out(text, |c| plays_tricks(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// The same for JSON, which stays JSON: what it leaves as it is stands within strings.
+pub fn json(text: String) -> String {
+    if !text.contains(plays_tricks) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
+        match plays_tricks(c) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
         }
     }
     out
+}
+
+fn spelled_out(text: &str, hidden: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match hidden(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+fn plays_tricks(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// The same, cut in the middle: an error says what failed first, and why last.
@@ -112,9 +141,10 @@ impl Table {
         Self { rows, right }
     }
 
-    /// Adds a row.
+    /// Adds a row. A cell stays in its line, whatever is in it.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.rows
+            .push(cells.iter().map(|cell| text(cell)).collect());
     }
 
     /// The lines.
@@ -177,6 +207,15 @@ mod tests {
     #[test]
     fn a_jobs_text_can_not_move_the_cursor() {
         assert_eq!(text("a\u{1b}[2Jb\n\u{9b}c"), "a\\u{1b}[2Jb\\n\\u{9b}c");
+        assert_eq!(text("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(lines("a\u{1b}\n\tb"), "a\\u{1b}\n\tb");
+        let mut table = Table::new(&["QUEUE"], &[]);
+        table.row(vec!["a\nb\u{1b}".into()]);
+        assert_eq!(table.lines(), "QUEUE\na\\nb\\u{1b}\n");
+        let written = json("[\"a\u{9b}\u{7f}\"]".to_owned());
+        assert_eq!(written, "[\"a\\u009b\\u007f\"]");
+        let read: Vec<String> = serde_json::from_str(&written).unwrap();
+        assert_eq!(read, ["a\u{9b}\u{7f}"]);
     }
 
     #[test]

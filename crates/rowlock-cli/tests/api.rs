@@ -56,6 +56,7 @@ crate::served! { Place::with_config(CONFIG);
         a_phone_shows_what_can_be_done_and_on_which_store,
         pages_work_without_a_script;
     seen:
+        a_page_that_is_left_before_it_has_answered_is_followed,
         a_job_is_added_by_keyboard_and_seen_to_run,
         failed_jobs_are_filtered_and_retried_by_keyboard_only,
         a_queue_is_paused_a_switch_set_and_a_running_job_cancelled,

@@ -35,7 +35,7 @@ fn a_store_that_is_well_has_no_findings() {
     let place = well();
     let (exit, found) = place.doctor(&[]);
     assert_eq!(exit, Some(0));
-    assert_eq!(found.len(), 17);
+    assert_eq!(found.len(), 19);
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
     let text = place.ok(&["doctor"]);
     assert!(
@@ -220,17 +220,52 @@ fn due_jobs_without_a_worker_are_found() {
 }
 
 #[test]
+fn a_job_whose_verdict_can_not_be_written_is_found() {
+    let place = well();
+    place.ok(&["enqueue", "echo"]);
+    // As a worker leaves it that can write nothing else.
+    let note = |attempt: u32| {
+        place.sql(&format!(
+            "UPDATE rowlock_job SET state = 'processing', token = 7, attempt = 2, started_at = created_at,
+                 errors = '[{{\"attempt\":{attempt},\"at\":\"2026-01-01T00:00:00Z\",\"kind\":\"error\",
+                             \"message\":\"the verdict could not be written: not this one\"}}]'"
+        ));
+    };
+    // That was an attempt before this one.
+    note(1);
+    assert_eq!(place.doctor(&[]).0, Some(0));
+    note(2);
+    let (level, what, remedy) = place.only("R038", &[]);
+    assert_eq!(
+        (level.as_str(), remedy.as_str()),
+        ("warn", "rowlock job show 1")
+    );
+    assert!(
+        what.ends_with("the verdict could not be written: not this one"),
+        "{what}"
+    );
+    // By hand: what refuses the verdict is removed, and the worker writes it.
+    place.sql("DELETE FROM rowlock_job");
+    assert_eq!(place.doctor(&[]).0, Some(0));
+}
+
+#[test]
 fn a_kind_that_no_worker_handles_is_found() {
     let place = well();
     place.write("other.toml", "[handlers.other]\nbuiltin = \"noop\"\n");
-    let mut worker = place.start(&["work", "--config", "other.toml"]);
-    worker.line_with("worker");
+    let worker = place.start(&["work", "--config", "other.toml"]);
+    let joined = "SELECT count(*) FROM rowlock_worker";
+    until("it has joined", || {
+        let workers = open(&place).query_row(joined, [], |row| row.get::<_, i64>(0));
+        (workers.unwrap() == 1).then_some(())
+    });
     place.ok(&["enqueue", "echo"]);
     place.sql("UPDATE rowlock_job SET scheduled_at = scheduled_at - 120000");
     let (level, what, remedy) = place.only("R034", &[]);
     assert_eq!((level.as_str(), remedy.as_str()), ("warn", "rowlock work"));
     assert!(
-        what.starts_with("1 job is of kind echo due, for 2 m by now, and none runs"),
+        what.starts_with("1 job is of kind echo due, for 2 m")
+            && what.contains(" by now, and none runs"),
         "{what}"
     );
     let (_, found) = place.doctor(&["--config", "other.toml"]);
@@ -367,4 +402,21 @@ fn a_cron_that_nobody_fires_is_found() {
         (&"info".into(), &"cron nightly is paused".into())
     );
     place.mend(paused["remedy"].as_str().unwrap());
+}
+
+#[test]
+fn a_file_that_everybody_may_read_is_told_and_left_as_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.ok(&["migrate", "up"]);
+    let file = place.path("rowlock.db");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let (level, what, remedy) = place.only("R037", &[]);
+    assert_eq!(level, "info", "{what}");
+    place.mend(&remedy);
+    let mode = file.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let (_, found) = place.doctor(&[]);
+    let well = found.iter().find(|each| each["code"] == "R037").unwrap();
+    assert_eq!(well["level"], "ok", "{well}");
 }

@@ -113,10 +113,7 @@ fn a_job_that_was_sent_says_so() {
     let _drain = sent(&place, 1);
     let shown = place.ok(&["job", "show", "1"]);
     assert!(shown.contains("  sent "), "{shown}");
-    assert!(
-        shown.contains(" ago\n  sent      by route redis\n"),
-        "{shown}"
-    );
+    assert!(shown.contains("\n  sent      by route redis\n"), "{shown}");
     assert!(!shown.contains("runs"), "{shown}");
     let job = place.json(&["job", "show", "1", "--json"]);
     assert_eq!(job["locked_by"], "drain:redis");

@@ -19,10 +19,16 @@ use rowlock_testbed::Process;
 /// It only ever fails a test.
 const DEADLINE: Duration = Duration::from_secs(120);
 
+/// A worker hears of a cancel with its next heartbeat, three in a lease. A shorter lease could be lost on a busy machine.
+const QUICK_TO_HEAR: &str = "[worker]\nlease = \"3s\"\n";
+
+/// Long enough for a program to begin on a busy machine.
+const TIMEOUT: &str = "timeout = \"8s\"";
+
 /// A place whose kind `it` is a shell script.
 fn script(text: &str, settings: &str) -> Place {
     let place = Place::with_config(&format!(
-        "[worker]\nlease = \"1s\"\n[handlers.it]\nexec = [\"sh\", \"it.sh\"]\n{settings}\n"
+        "{QUICK_TO_HEAR}[handlers.it]\nexec = [\"sh\", \"it.sh\"]\n{settings}\n"
     ));
     place.write("it.sh", text);
     place
@@ -177,10 +183,106 @@ fn a_program_gets_the_payload_on_stdin_and_the_rest_in_its_environment() {
     let got = std::fs::read_to_string(place.path("got")).unwrap();
     assert_eq!(got, r#"{"to":"ada ö $HOME `x`"}"#);
     let env = std::fs::read_to_string(place.path("env")).unwrap();
+    let key = job["idempotency_key"].as_str().unwrap();
     assert_eq!(
         env,
-        "ROWLOCK_ATTEMPT=1\nROWLOCK_JOB_ID=1\nROWLOCK_KIND=it\nROWLOCK_MAX_ATTEMPTS=3\nROWLOCK_QUEUE=mail\n"
+        format!(
+            "ROWLOCK_ATTEMPT=1\nROWLOCK_JOB_ID=1\nROWLOCK_JOB_KEY={key}\nROWLOCK_KIND=it\nROWLOCK_MAX_ATTEMPTS=3\nROWLOCK_QUEUE=mail\n"
+        )
     );
+}
+
+/// Runs one job of a worker whose own environment has secrets; the answer is the environment of its program.
+fn handed_on(place: &Place) -> String {
+    place.ok(&["enqueue", "it"]);
+    let mut command = place.command(&["work", "--once", "--quiet"]);
+    for (name, value) in [
+        ("ROWLOCK_DASHBOARD_TOKEN", "s3cret"),
+        ("ROWLOCK_DASHBOARD_READER_TOKEN", "s3cret"),
+        ("ROWLOCK_DRAIN_REDIS", "redis://:s3cret@cache/0"),
+        ("ROWLOCK_URL", "sqlite:rowlock.db"),
+        ("PGPASSWORD", "s3cret"),
+        ("TZ", "UTC"),
+        ("API_TOKEN", "t0ken"),
+        ("OTHER", "other"),
+    ] {
+        command.env(name, value);
+    }
+    let worked = Process::run(&mut command, "");
+    assert_eq!(worked.code, Some(0), "{worked:?}");
+    std::fs::read_to_string(place.path("env")).unwrap()
+}
+
+#[test]
+fn a_program_gets_none_of_the_workers_own_secrets() {
+    for settings in ["", "env = \"inherit\""] {
+        let place = script("env | sort > env", settings);
+        let env = handed_on(&place);
+        assert!(!env.contains("s3cret"), "{env}");
+        assert!(!env.contains("ROWLOCK_URL"), "{env}");
+        for line in [
+            "API_TOKEN=t0ken\n",
+            "OTHER=other\n",
+            "TZ=UTC\n",
+            "ROWLOCK_JOB_ID=1\n",
+        ] {
+            assert!(env.contains(line), "{line}: {env}");
+        }
+    }
+}
+
+#[test]
+fn a_list_names_all_that_a_program_gets() {
+    let place = script(
+        "env | sort > env",
+        "env = [\"API_TOKEN\", \"ROWLOCK_URL\", \"NOT_SET\"]",
+    );
+    let env = handed_on(&place);
+    // The shell itself adds PWD and its like.
+    let names = env
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, _)| name);
+    let shells = ["PWD", "OLDPWD", "SHLVL", "_", "LANG", "HOME"];
+    let names: Vec<&str> = names.filter(|name| !shells.contains(name)).collect();
+    let job = [
+        "ATTEMPT",
+        "JOB_ID",
+        "JOB_KEY",
+        "KIND",
+        "MAX_ATTEMPTS",
+        "QUEUE",
+    ];
+    let of_the_job = |name: &str| {
+        let name = name.strip_prefix("ROWLOCK_");
+        name.is_some_and(|name| job.contains(&name))
+    };
+    let others: Vec<&str> = names.into_iter().filter(|name| !of_the_job(name)).collect();
+    assert_eq!(others, ["API_TOKEN", "PATH", "ROWLOCK_URL", "TZ"], "{env}");
+}
+
+#[test]
+fn a_rowlock_inside_a_handler_makes_no_store_of_its_own() {
+    let binary = env!("CARGO_BIN_EXE_rowlock");
+    let text = format!("cd elsewhere\n'{binary}' enqueue echo 2> ../said\necho $? > ../code");
+    for (settings, code, word) in [
+        ("", "4", "env = [\"ROWLOCK_URL\", ...]"),
+        ("env = [\"ROWLOCK_URL\"]", "0", ""),
+    ] {
+        let place = script(&text, settings);
+        std::fs::create_dir(place.path("elsewhere")).unwrap();
+        place.ok(&["enqueue", "it"]);
+        let url = format!("sqlite:{}", place.path("rowlock.db").display());
+        let mut command = place.command(&["work", "--once", "--quiet"]);
+        let worked = Process::run(command.env("ROWLOCK_URL", &url), "");
+        assert_eq!(worked.code, Some(0), "{worked:?}");
+        let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+        let said = read("said");
+        assert_eq!(read("code").trim(), code, "{said}");
+        assert!(said.contains(word), "{said}");
+        let made = std::fs::read_dir(place.path("elsewhere")).unwrap().count();
+        assert_eq!(made, 0, "{said}");
+    }
 }
 
 #[test]
@@ -287,7 +389,7 @@ fn what_a_program_leaves_running_does_not_hold_its_job() {
 #[test]
 fn a_timeout_ends_the_whole_group() {
     let text = "exec 9>held\nsh -c 'echo grandchild >&9; exec sleep 600' &\nwait";
-    let place = script(text, "timeout = \"2s\"");
+    let place = script(text, TIMEOUT);
     let held = Held::new(&place);
     let job = once(&place, "{}");
     assert_eq!(job["state"], "pending", "{job}");
@@ -301,7 +403,7 @@ fn a_timeout_ends_the_whole_group() {
 fn a_program_may_tidy_up_when_it_is_asked_to_end() {
     let text = "trap 'echo tidy > tidied; exit 0' TERM\necho ready > held\n\
                 while :; do sleep 600 & wait; done";
-    let place = script(text, "timeout = \"2s\"");
+    let place = script(text, TIMEOUT);
     let held = Held::new(&place);
     once(&place, "{}");
     assert_eq!(held.line(), "ready");

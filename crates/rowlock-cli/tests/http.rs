@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use place::Place;
+use rowlock_testbed::ClosedPort;
 
 /// It only ever fails a test.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -138,6 +139,7 @@ fn a_server_gets_the_payload_as_the_body_and_the_rest_as_headers() {
         ("rowlock-queue", "mail"),
         ("rowlock-attempt", "1"),
         ("rowlock-max-attempts", "3"),
+        ("idempotency-key", job["idempotency_key"].as_str().unwrap()),
     ] {
         assert_eq!(request.header(name), value, "{name}");
     }
@@ -264,11 +266,9 @@ fn an_answer_that_is_not_http_or_none_at_all_is_tried_again() {
 
 #[test]
 fn a_server_that_is_not_there_is_tried_again() {
-    let address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let job = once(&place(&format!("http://{address}/"), "127.0.0.1", ""));
+    let closed = ClosedPort::take();
+    let url = format!("http://{}/", closed.address());
+    let job = once(&place(&url, "127.0.0.1", ""));
     assert_eq!(job["state"], "pending", "{job}");
     assert!(error(&job).contains("can't be reached: "), "{job}");
 }

@@ -220,7 +220,8 @@ fn a_first_signal_lets_a_job_finish_and_a_second_gives_it_back() {
 
 #[test]
 fn a_running_job_is_asked_to_stop() {
-    let place = Place::with_config("[worker]\nlease = \"1s\"");
+    // It is asked with the next heartbeat.
+    let place = Place::with_config("[worker]\nlease = \"3s\"");
     let mut dev = place.start(&["dev", "-v"]);
     dev.line_with("Try:");
     place.ok(&["enqueue", "sleep", r#"{"for":"1h"}"#]);

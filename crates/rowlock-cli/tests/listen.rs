@@ -102,6 +102,57 @@ fn a_client_that_never_finishes_its_request_does_not_keep_a_worker_from_ending()
     assert_eq!(worker.wait().0, Some(0));
 }
 
+/// Connections that begin a request and never end it.
+fn slow(address: &str, count: usize) -> Vec<TcpStream> {
+    let open = |number: usize| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let said = ["", "GET /livez HTTP/1.1\r\nX-Slow: "][number % 2];
+        stream.write_all(said.as_bytes()).unwrap();
+        stream
+    };
+    (0..count).map(open).collect()
+}
+
+fn probes_are_answered_beside(slow: &[TcpStream], address: &str) {
+    for path in ["/livez", "/readyz", "/livez"] {
+        assert_eq!(get(address, path), (200, "ok\n".to_owned()));
+    }
+    // Nothing was waited for: the last of them is still there.
+    let last = slow.last().unwrap();
+    last.set_nonblocking(true).unwrap();
+    let still = last.peek(&mut [0]).unwrap_err();
+    assert_eq!(still.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn probes_are_answered_beside_a_thousand_slow_connections() {
+    let place = Place::with_config(KINDS);
+    let (worker, address) = worker(&place);
+    let mut all = slow(&address, 300);
+    probes_are_answered_beside(&all, &address);
+    all.extend(slow(&address, 700));
+    probes_are_answered_beside(&all, &address);
+    worker.signal("TERM");
+    assert_eq!(worker.wait().0, Some(0));
+}
+
+#[test]
+fn probes_are_answered_by_a_worker_that_may_have_few_files() {
+    let place = Place::with_config(KINDS);
+    let mut shell = place.shell("ulimit -n 64; exec rowlock work --listen 127.0.0.1:0");
+    let mut worker = Process::start(&mut shell);
+    let address = address(&mut worker);
+    let all = slow(&address, 300);
+    probes_are_answered_beside(&all, &address);
+    // It still has files for its store.
+    place.ok(&["enqueue", "echo"]);
+    rowlock_testbed::until("the job is done", || {
+        (place.json(&["stats", "--json"])["completed"] == 1).then_some(())
+    });
+    worker.signal("TERM");
+    assert_eq!(worker.wait().0, Some(0));
+}
+
 #[test]
 fn a_worker_is_not_ready_when_its_file_is_moved_away() {
     let place = Place::with_config(KINDS);
@@ -149,6 +200,8 @@ fn what_is_exported_is_what_the_table_and_the_page_list() {
         "rowlock_ring_",
         "rowlock_segment_",
         "rowlock_wal_bytes_total",
+        // Only once the store has refused one.
+        "rowlock_verdicts_held",
     ];
     steady.retain(|name, _| !others.iter().any(|other| name.starts_with(other)));
     assert_eq!(exported, steady, "{text}");
@@ -225,17 +278,75 @@ fn dev_listens_and_goes_on_without_when_its_usual_port_is_taken() {
     let mut dev = place.start(&["dev", "--listen", "127.0.0.1:0"]);
     let address = address(&mut dev);
     assert_eq!(get(&address, "/livez").0, 200);
-    // If this fails, somebody else has it: taken it is.
-    let _taken = TcpListener::bind("127.0.0.1:7878");
-    let mut second = place.start(&["dev"]);
-    second.line_with("warning: can't listen on 127.0.0.1:7878");
-    second.line_with("Try:");
-    for process in [dev, second] {
+    // Of two that want the usual port one at most gets it, whatever else runs on this machine.
+    let others = [(); 2].map(|()| {
+        let mut other = place.start(&["dev"]);
+        other.line_with("Try:");
+        other
+    });
+    let mut without = 0;
+    for process in [dev].into_iter().chain(others) {
         process.signal("TERM");
         let (code, lines) = process.wait();
         assert_eq!(code, Some(0), "{lines:#?}");
-        let told = lines.iter().any(|line| line.contains("http://"));
-        let without = lines.iter().any(|line| line.contains("going on without"));
-        assert!(told != without, "{lines:#?}");
+        let said = |words: &str| lines.iter().any(|line| line.contains(words));
+        let warned = said("warning: can't listen on 127.0.0.1:7878");
+        assert_eq!(warned, said("going on without"), "{lines:#?}");
+        assert_ne!(warned, said("http://"), "{lines:#?}");
+        without += usize::from(warned);
+    }
+    assert!(without >= 1, "two have one port");
+}
+
+/// The same with a header of the client's.
+fn ask_with(address: &str, path: &str, header: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let limit = Some(Duration::from_secs(60));
+    stream.set_read_timeout(limit).unwrap();
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: x\r\n{header}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    (status.unwrap_or_else(|| panic!("{answer}")), answer)
+}
+
+#[test]
+fn numbers_can_ask_for_a_token_and_probes_never_do() {
+    const TOKENS: [&str; 2] = ["0123456789abcdef-of-file", "0123456789abcdef-of-env"];
+    let place = Place::with_config(&format!("{KINDS}[metrics]\ntoken_file = \"tokens\"\n"));
+    place.write("tokens", format!("reader {}\n", TOKENS[0]));
+    for dashboard in [false, true] {
+        let verb: &[&str] = match dashboard {
+            true => &["dashboard", "--bind", "127.0.0.1:0"],
+            false => &["work", "--listen", "127.0.0.1:0"],
+        };
+        place.ok(&["migrate", "up"]);
+        let mut command = place.command(verb);
+        command.env("ROWLOCK_METRICS_TOKEN", TOKENS[1]);
+        let mut process = Process::start(&mut command);
+        let address = address(&mut process);
+        for token in TOKENS {
+            let bearer = format!("Authorization: Bearer {token}");
+            let (status, text) = ask_with(&address, "/metrics", &bearer);
+            assert_eq!(status, 200, "{text}");
+            assert!(text.contains("rowlock_"), "{text}");
+        }
+        for none in [
+            "X-Nothing: 1",
+            "Authorization: Bearer 0123456789abcdef-of-none",
+        ] {
+            let (status, text) = ask_with(&address, "/metrics", none);
+            assert_eq!(status, 401, "{text}");
+            let named = text
+                .to_ascii_lowercase()
+                .contains("www-authenticate: bearer");
+            assert!(named && !text.contains("rowlock_jobs"), "{text}");
+        }
+        assert_eq!(get(&address, "/livez").0, 200);
+        assert_ne!(get(&address, "/readyz").0, 401);
+        process.signal("TERM");
+        process.wait();
     }
 }

@@ -70,7 +70,9 @@ fn masked_line(line: &str) -> String {
     let mut words = line.split(' ').peekable();
     while let Some(word) = words.next() {
         let unit = words.peek().copied();
-        if is_time_of_day(word) {
+        if word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            out.push("<key>");
+        } else if is_time_of_day(word) {
             out.push("<time>");
         } else if word.parse::<f64>().is_ok() && matches!(unit, Some("ms" | "s" | "m" | "h" | "d"))
         {

@@ -17,6 +17,7 @@ mod warden;
 
 pub use self::deadline::until;
 pub use self::pgbouncer::PgBouncer;
+pub use self::port::{ClosedPort, free as free_port};
 pub use self::postgres::{Database, Postgres, Stop};
 pub use self::process::{Finished, Process};
 pub use self::proxy::Proxy;

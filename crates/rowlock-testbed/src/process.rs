@@ -1,6 +1,6 @@
 //! A process under test: its lines are events, its end is certain.
 
-use crate::deadline::DEADLINE;
+use crate::deadline::{DEADLINE, until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -157,21 +157,12 @@ impl Process {
     /// When it has ended instead, or goes on.
     pub fn wait_until_stopped(&self) {
         let path = format!("/proc/{}/stat", self.id());
-        #[expect(clippy::disallowed_methods, reason = "a deadline of real time")]
-        let since = std::time::Instant::now();
-        loop {
+        until("it stops", || {
             let stat = std::fs::read_to_string(&path).expect("a living process");
             // Behind its name, which may hold anything.
-            let state = stat
-                .rsplit(") ")
-                .next()
-                .and_then(|rest| rest.chars().next());
-            if state == Some('T') {
-                return;
-            }
-            assert!(since.elapsed() < DEADLINE, "it doesn't stop: {stat}");
-            std::thread::yield_now();
-        }
+            let state = stat.rsplit(") ").next()?.chars().next()?;
+            (state == 'T').then_some(())
+        });
     }
 
     /// Waits for its end; returns the exit code and every line.

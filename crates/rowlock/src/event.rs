@@ -78,8 +78,11 @@ const ATTEMPTS: &str = "rowlock_attempts_total";
 const RETRIES: &str = "rowlock_retries_total";
 const ACKS: &str = "rowlock_ack_batch_jobs";
 const SETTLED: &str = "rowlock_settled_total";
+const REFUSED: &str = "rowlock_verdicts_refused_total";
+const STUCK: &str = "rowlock_verdicts_held";
 const LEASES_LOST: &str = "rowlock_leases_lost_total";
 const BEATS_FAILED: &str = "rowlock_heartbeats_failed_total";
+const PANICS: &str = "rowlock_task_panics_total";
 const DEAD_WORKERS: &str = "rowlock_expired_workers_total";
 const EXPIRED: &str = "rowlock_expired_jobs_total";
 const DEPTH: &str = "rowlock_queue_jobs";
@@ -147,8 +150,11 @@ pub const TABLE: &[Metric] = &[
     metric(RETRIES, Type::Counter, &["kind"], "attempts that failed and will be repeated"),
     metric(ACKS, Type::Sizes, &[], "verdicts written together"),
     metric(SETTLED, Type::Counter, &["answer"], "verdicts by the store's answer: accepted or lease_lost (which is also the answer after a committed complete_in)"),
+    metric(REFUSED, Type::Counter, &[], "verdicts that the store refused, each try counted: the job stays claimed and the verdict is tried again"),
+    metric(STUCK, Type::Gauge, &[], "jobs that are held because the store refuses whatever is said of them; doctor names them (R038)"),
     metric(LEASES_LOST, Type::Counter, &[], "times this worker was given up by others and began anew"),
     metric(BEATS_FAILED, Type::Counter, &[], "heartbeats that were not answered"),
+    metric(PANICS, Type::Counter, &["task"], "tasks that panicked and were started again, by name: rowlock-slot runs jobs, the others are loops of a drain; a panic of a handler is none"),
     metric(DEAD_WORKERS, Type::Counter, &[], "silent workers that this process gave up"),
     metric(EXPIRED, Type::Counter, &["became"], "jobs of silent workers: returned to pending, or ended"),
     metric(CRON_JOBS, Type::Counter, &["cron"], "jobs that this process made as the leader of crons"),
@@ -208,9 +214,16 @@ pub fn describe() {
     for answer in ["accepted", "lease_lost"] {
         counter!(SETTLED, "answer" => answer).increment(0);
     }
+    counter!(PANICS, "task" => "rowlock-slot").increment(0);
     for became in ["returned", "ended"] {
         counter!(EXPIRED, "became" => became).increment(0);
     }
+}
+
+/// A task has panicked and is started again.
+pub(crate) fn task_panicked(task: &'static str) {
+    // The recorder is the application's, as its log is.
+    crate::log::say(|| counter!(PANICS, "task" => task).increment(1));
 }
 
 /// A tick of a pair has ended.
@@ -324,6 +337,7 @@ pub(crate) fn ended(job: &ClaimedJob, settlement: Option<&Settlement>, completed
         Some(Verdict::Release) => "release",
         Some(Verdict::Sent) => "sent",
         Some(Verdict::Expired { .. }) => "expired",
+        Some(Verdict::Note(_)) => "note",
     };
     if outcome == "retry" {
         counter!(RETRIES, "kind" => &job.kind).increment(1);
@@ -338,6 +352,16 @@ pub(crate) fn acked(answers: &[Settled]) {
     histogram!(ACKS).record(f64::from(u32::try_from(answers.len()).unwrap_or(u32::MAX)));
     counter!(SETTLED, "answer" => "accepted").increment(as_u64(answers.len() - lost));
     counter!(SETTLED, "answer" => "lease_lost").increment(as_u64(lost));
+}
+
+/// The store refused a verdict.
+pub(crate) fn refused() {
+    counter!(REFUSED).increment(1);
+}
+
+/// So many jobs are held because nothing that is said of them can be written.
+pub(crate) fn held(jobs: usize) {
+    gauge!(STUCK).set(f64::from(u32::try_from(jobs).unwrap_or(u32::MAX)));
 }
 
 /// A worker of this process was given up.

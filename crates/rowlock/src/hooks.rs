@@ -125,6 +125,21 @@ pub fn crash_point(name: &str) {
     }
 }
 
+/// Panics when `ROWLOCK_PANIC_AT` names this place: `name#3` the third time, `name` every time.
+#[expect(clippy::panic, reason = "that is what it is for")]
+pub fn panic_point(name: &str) {
+    static PANIC: OnceLock<Option<(Planned, bool)>> = OnceLock::new();
+    let planned = PANIC.get_or_init(|| {
+        let every = !std::env::var("ROWLOCK_PANIC_AT").ok()?.contains('#');
+        Some((Planned::from_env("ROWLOCK_PANIC_AT")?, every))
+    });
+    if let Some((plan, every)) = planned
+        && (plan.is_now(name) || *every && plan.name == name)
+    {
+        panic!("panic point {name}");
+    }
+}
+
 /// How many virtual machine instructions one count stands for.
 #[cfg(feature = "sqlite")]
 pub(crate) const STEPS: std::os::raw::c_int = 50;

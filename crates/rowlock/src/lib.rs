@@ -25,6 +25,14 @@ macro_rules! crash_point {
     }};
 }
 
+/// Marks a place at which this repository's tests can have a task panic.
+macro_rules! panic_point {
+    ($name:literal) => {{
+        #[cfg(feature = "test-hooks")]
+        $crate::hooks::panic_point($name);
+    }};
+}
+
 pub mod claim;
 pub mod clock;
 pub mod config;
@@ -38,6 +46,7 @@ pub mod hooks;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod io;
 pub mod job;
+mod log;
 pub mod reconcile;
 pub mod run;
 pub mod settle;

@@ -40,6 +40,7 @@
 //! ```
 
 use std::fmt::Debug;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -172,7 +173,9 @@ impl Folder {
     fn new() -> Result<Self> {
         let random = Token::random()?.get();
         let path = std::env::temp_dir().join(format!("rowlock-test-{random:016x}"));
-        std::fs::create_dir(&path)
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
             .map_err(|why| Error::Unreachable(format!("can't make {}: {why}", path.display())))?;
         Ok(Self(path))
     }

@@ -58,7 +58,8 @@ fn run(case: &str, mutant: Option<&Path>) -> Run {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         command = Command::new(cargo);
         command
-            .args(["test", "--quiet", "--locked", "--package", "rowlock-cli"])
+            // As scripts/mutants has built them.
+            .args(["test", "--quiet", "--locked", "--workspace"])
             .args(["--all-features", "--test", test, "--"])
             .current_dir(rowlock_testbed::repository());
     } else if !case.starts_with("sqlite") && !case.starts_with("redis") {

@@ -30,6 +30,10 @@ pub fn trials() -> Vec<Trial> {
         ),
         plain("tidy::the_traits_stay_small", the_traits_stay_small),
         plain(
+            "tidy::the_library_logs_through_its_own_macros",
+            the_library_logs_through_its_own_macros,
+        ),
+        plain(
             "tidy::every_crash_point_has_its_case",
             every_crash_point_has_its_case,
         ),
@@ -108,6 +112,30 @@ fn sql_is_in_sql_files_only() {
                 path.display(),
                 n + 1
             );
+        }
+    }
+}
+
+/// Those survive a subscriber that panics.
+fn the_library_logs_through_its_own_macros() {
+    let others = [
+        "tracing::error!",
+        "tracing::warn!",
+        "tracing::info!",
+        "tracing::debug!",
+        "tracing::trace!",
+        "_span!(",
+        "Instrument",
+    ];
+    for (path, text) in files(&root().join("crates/rowlock/src"), "rs") {
+        if path.ends_with("src/log.rs") {
+            continue;
+        }
+        for (n, line) in text.lines().enumerate() {
+            let found = others
+                .iter()
+                .any(|other| line.contains(other) && !line.contains("log::info_span!("));
+            assert!(!found, "{}:{}: use crate::log", path.display(), n + 1);
         }
     }
 }

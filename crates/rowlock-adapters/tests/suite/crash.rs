@@ -14,10 +14,11 @@ use crate::complete::{kind, staged};
 use crate::driver::{Driver, End};
 use crate::file::File;
 
-/// Short, so that the survivor needn't wait long for what the dead process held.
+/// Short, so that the survivor needn't wait long for what the dead process held; long enough that it keeps its own on a
+/// busy machine.
 fn options() -> Options {
     Options {
-        lease: Duration::from_millis(500),
+        lease: Duration::from_secs(3),
         ..Options::default()
     }
 }

@@ -219,7 +219,8 @@ const SLOT: Held = Held {
     what: What::Slot,
     begin: |server| {
         format!(
-            "SELECT pg_create_logical_replication_slot('{}', 'pgoutput')",
+            // It goes with its session, however that ends.
+            "SELECT pg_create_logical_replication_slot('{}', 'pgoutput', true)",
             server.schema
         )
     },

@@ -16,7 +16,7 @@ use rowlock::drain::sinks::redis::Address;
 use rowlock::job::Token;
 
 use super::KIND;
-use crate::Place;
+use crate::{Place, run};
 
 /// How long a server may take to come up, and to answer; and how often it is looked at.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -87,10 +87,43 @@ impl Broker {
         Ok(broker)
     }
 
+    /// A connection that shows others that the run lives.
+    pub(super) async fn stay(&self) -> Result<MultiplexedConnection> {
+        let mut connection = self.connection().await?;
+        let mut name = redis::cmd("CLIENT");
+        name.arg("SETNAME").arg(run::name()?);
+        name.query_async::<()>(&mut connection).await?;
+        Ok(connection)
+    }
+
+    /// Removes the keys of runs that are no more; says how many.
+    pub(super) async fn sweep(&self) -> Result<usize> {
+        let mut connection = self.connection().await?;
+        let clients: String = redis::cmd("CLIENT")
+            .arg("LIST")
+            .query_async(&mut connection)
+            .await?;
+        let lives = |run: &str| clients.contains(&format!(" name={run} "));
+        let found = scan(&mut connection, &format!("rowlock:{{{}*", run::PREFIX)).await?;
+        let left: Vec<&String> = found
+            .iter()
+            .filter(|key| run_of(key).is_some_and(|run| !lives(run)))
+            .collect();
+        let mut removed = 0;
+        for keys in left.chunks(1_000) {
+            let mut unlink = redis::cmd("UNLINK");
+            removed += unlink
+                .arg(keys)
+                .query_async::<usize>(&mut connection)
+                .await?;
+        }
+        Ok(removed)
+    }
+
     fn at(url: String, own: Option<Own>) -> Result<Self> {
         Ok(Self {
             client: Client::open(url.as_str()).context("can't read the URL of the Redis")?,
-            prefix: format!("bench_{:x}", Token::random()?.get()),
+            prefix: run::name()?.to_owned(),
             url,
             own,
         })
@@ -190,22 +223,39 @@ impl Broker {
     }
 }
 
-async fn clear_once(connection: &mut MultiplexedConnection, pattern: &str) -> Result<usize> {
-    let (mut cursor, mut removed) = (0_u64, 0);
+/// The run that a key is called after: `rowlock:{rowlock_bench_tTIME_RANDOM...`.
+fn run_of(key: &str) -> Option<&str> {
+    let name = key.strip_prefix("rowlock:{")?;
+    let rest = name.strip_prefix(run::PREFIX)?;
+    let is_hex = |c: char| c.is_ascii_hexdigit();
+    let (time, rest) = rest.split_once('_')?;
+    let random = rest.find(|c| !is_hex(c)).unwrap_or(rest.len());
+    let fits = !time.is_empty() && time.chars().all(is_hex) && random > 0;
+    fits.then(|| &name[..run::PREFIX.len() + time.len() + 1 + random])
+}
+
+async fn scan(connection: &mut MultiplexedConnection, pattern: &str) -> Result<Vec<String>> {
+    let (mut cursor, mut all) = (0_u64, Vec::new());
     loop {
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(pattern);
         scan.arg("COUNT").arg(1_000);
         let (next, found): (u64, Vec<String>) = scan.query_async(connection).await?;
-        if !found.is_empty() {
-            let mut unlink = redis::cmd("UNLINK");
-            removed += unlink.arg(&found).query_async::<usize>(connection).await?;
-        }
+        all.extend(found);
         if next == 0 {
-            return Ok(removed);
+            return Ok(all);
         }
         cursor = next;
     }
+}
+
+async fn clear_once(connection: &mut MultiplexedConnection, pattern: &str) -> Result<usize> {
+    let mut removed = 0;
+    for keys in scan(connection, pattern).await?.chunks(1_000) {
+        let mut unlink = redis::cmd("UNLINK");
+        removed += unlink.arg(keys).query_async::<usize>(connection).await?;
+    }
+    Ok(removed)
 }
 
 impl Own {

@@ -103,6 +103,11 @@ pub async fn run(
         None => Broker::start(place).await?,
     };
     say(&format!("Redis {}", broker.version().await?));
+    let _stays = broker.stay().await?;
+    if !broker.is_own() {
+        // A Redis that doesn't tell who is connected keeps them until it is told to forget them.
+        let _ = broker.sweep().await;
+    }
     let server = server.map(Server::new).transpose()?;
     let databases = server.as_ref().map(Databases::new).transpose()?;
     let bench = Bench {
@@ -130,6 +135,14 @@ pub async fn run(
     let measured = measured?;
     cleared.with_context(|| format!("keys below {} are left over", broker.keys("")))?;
     Ok(measured)
+}
+
+/// Removes from a Redis the keys of runs that are no more; says how many.
+///
+/// # Errors
+/// When it can't be reached, or doesn't tell who is connected.
+pub async fn clean(url: &str) -> Result<usize> {
+    Broker::given(url).await?.sweep().await
 }
 
 struct Bench<'a> {

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use rowlock::Name;
+use rowlock::job::parse_duration;
 
 use super::Volume;
 
@@ -53,6 +55,10 @@ pub struct DrainRun {
     /// These routes [default: every [[drain]] of rowlock.toml]
     #[arg(value_name = "ROUTE")]
     pub routes: Vec<Name>,
+    /// How long to wait for a database that can't be reached yet, before exit code 4 [default:
+    /// [worker] wait, else 60s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub wait: Option<Duration>,
     /// Serve /livez, /readyz and /metrics here, and nothing else, like 0.0.0.0:9091
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,

@@ -43,6 +43,11 @@ pub struct Guard {
     /// How often to look [default: [guard] every, else 10s]
     #[arg(long, value_name = "DURATION", value_parser = every)]
     pub every: Option<Duration>,
+    /// How long to wait for a database that can't be reached yet, before exit code 4 [default:
+    /// [worker] wait, else 60s; with --once
+    /// not at all]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub wait: Option<Duration>,
 }
 
 fn every(text: &str) -> Result<Duration, String> {

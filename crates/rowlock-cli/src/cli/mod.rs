@@ -2,6 +2,7 @@
 
 mod cron;
 mod dashboard;
+mod doctor;
 mod drain;
 mod guard;
 mod migrate;
@@ -12,6 +13,7 @@ mod top;
 
 pub use cron::Cron;
 pub use dashboard::Dashboard;
+pub use doctor::{Doctor, Mend};
 pub use drain::{Drain, DrainRun};
 pub use guard::{Budget, BudgetSet, Guard};
 pub use migrate::{Migrate, Roles};
@@ -152,13 +154,7 @@ pub enum Verb {
     /// Watch queues, workers, jobs, pairs, routes and health on the terminal, and step in
     Top(Top),
     /// Look for what is wrong or about to go wrong, and name the command that mends it
-    #[command(after_help = "\
-Exit code 0 when all is well, 6 with a warning or an error. Every code has a page in docs/findings.
-
-Examples:
-  rowlock doctor
-  rowlock doctor --json | jq -r 'select(.level != \"ok\") | .remedy'")]
-    Doctor,
+    Doctor(Doctor),
     /// Check that nothing was lost and nothing ran that must not, from two logs and the store
     Verify(Verify),
     /// See for yourself, in a store of its own that is gone at the end
@@ -307,6 +303,10 @@ pub struct Work {
     /// End when nothing is due any more
     #[arg(long)]
     pub once: bool,
+    /// How long to wait for a database (or a Redis) that can't be reached yet, before exit code 4
+    /// [default: [worker] wait, else 60s; with --once not at all]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub wait: Option<Duration>,
     /// Serve /livez, /readyz and /metrics here, and nothing else, like 0.0.0.0:9090
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,

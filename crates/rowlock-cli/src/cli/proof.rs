@@ -126,7 +126,7 @@ Examples:
     /// Draining to Redis and workers that take from it, in a temporary folder and with --url on a server
     #[command(after_help = "\
 It starts a redis-server of its own from PATH and ends it, or uses the one of --to, below a prefix
-bench_... whose keys are removed at the end; a Redis that is given is not killed, so that step is
+rowlock_bench_... whose keys are removed at the end; a Redis that is given is not killed, so that step is
 left out. Rows are in a temporary SQLite file; with --url postgres://... (or ROWLOCK_URL) also in
 that database, in a schema rowlock_bench_... of its own, and for an old snapshot in two databases
 of its own; all are dropped at the end, also after Ctrl-C. It takes some minutes, with a server
@@ -157,7 +157,8 @@ open; then the same with a budget of one; then a prepared transaction and an aba
 slot, each before and after its remedy. Told are the age of the horizon, the dead rows that can't be
 removed, what waits, and how long claims take; the guard must name each with its process, class and
 age. It happens in two databases of its own that are dropped at the end, also after Ctrl-C, and needs
-max_prepared_transactions and wal_level = logical. It takes some twelve minutes.
+max_prepared_transactions and wal_level = logical. It takes some twelve minutes. What a run that was
+killed has left, the next run or --clean removes.
 
 Examples:
   rowlock bench horizon --url postgres://localhost/app --check --out docs/bench
@@ -191,6 +192,10 @@ pub struct BenchSqlite {
     /// Tiny sizes: whether everything runs and is counted right, not how fast
     #[arg(long)]
     pub quick: bool,
+    /// Measure nothing: remove what runs that were killed have left on the server of --url (or the
+    /// Redis of --to), which the next run does too
+    #[arg(long, conflicts_with_all = ["check", "quick", "out"])]
+    pub clean: bool,
     /// Also write the figures into this folder, as JSON and some as a chart
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

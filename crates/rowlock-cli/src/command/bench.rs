@@ -9,8 +9,10 @@ use rowlock_bench::postgres::pinned;
 use rowlock_bench::report::{Report, chart, horizon_chart, missed, pinned_chart, table};
 use rowlock_bench::sqlite::{self, Part};
 use rowlock_bench::{
-    Machine, Measurement, Pace, Place, Size, api, horizon, pages, pairs, postgres, redis, soak,
+    Machine, Measurement, Pace, Place, Run, Size, api, horizon, pages, pairs, postgres, redis, soak,
 };
+
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{
     Bench, BenchPart, BenchPinned, BenchPostgres, BenchRedis, BenchSoak, BenchSqlite, Global,
@@ -196,15 +198,60 @@ fn sized<S>(quick: bool, small: fn() -> S, full: fn() -> S) -> S {
     }
 }
 
+/// Removes what runs have left that are no more.
+async fn clean(what: &What<'_>, json: bool) -> Result<u8> {
+    let (mut removed, mut kept) = (Vec::new(), 0);
+    if let Some(server) = what.server() {
+        for (left, done) in rowlock_bench::clean(server).await? {
+            match done {
+                Ok(()) => removed.push(left),
+                Err(why) => {
+                    out::warn(&format!("{left} is left over: {why:#}"));
+                    kept += 1;
+                }
+            }
+        }
+    }
+    if let What::Redis(Some(to), _) = what {
+        let keys = redis::clean(to).await?;
+        if keys > 0 {
+            removed.push(format!("{keys} keys of Redis"));
+        }
+    }
+    match json {
+        true => out::json(&serde_json::json!({ "removed": removed }))?,
+        false if removed.is_empty() => out::line("nothing was left over")?,
+        false => removed
+            .iter()
+            .try_for_each(|each| out::line(&format!("removed {each}")))?,
+    }
+    Ok(if kept == 0 { exit::OK } else { exit::FAILED })
+}
+
 async fn measure(how: &BenchSqlite, what: What<'_>, json: bool) -> Result<u8> {
+    if how.clean {
+        return clean(&what, json).await;
+    }
+    // From here on a signal leaves nothing behind. SIGHUP is a terminal that was closed.
+    let mut signals = Signals::listen()?;
+    let mut closed = signal(SignalKind::hangup()).context("can't wait for signals")?;
+    let _run = match what.server() {
+        Some(server) => Some(Run::begin(server, &out::note).await?),
+        None => None,
+    };
     let place = Place::below(&how.dir)?;
     let mut machine = Machine::here(place.path());
     if let Some(server) = what.server() {
         machine = machine.beside(server).await?;
     }
     tell(&machine, &how.dir, how.quick);
-    let mut signals = Signals::listen()?;
-    let measured = what.figures(how.quick, &place, signals.next()).await?;
+    let stop = async {
+        tokio::select! {
+            () = signals.next() => {}
+            _ = closed.recv() => {}
+        }
+    };
+    let measured = what.figures(how.quick, &place, stop).await?;
     let stopped = || exit::with(exit::FAILED, "stopped before the end");
     let all = measured.ok_or_else(stopped)?;
     if json {

@@ -16,12 +16,13 @@ use super::work::{
 use crate::cli::Dev;
 use crate::http::Http;
 use crate::open::{Access, Setup};
-use crate::web::{self, Door};
+use crate::web::{self, Door, Tokens};
 use crate::{exit, out};
 
 pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let bind = how.listen.unwrap_or(setup.config.dashboard().bind);
     let door = Door::new(setup, bind, false)?;
+    let tokens = Tokens::of_metrics(&setup.config.metrics())?;
     let configured = setup.config.runners()?;
     let crons = setup.config.crons()?;
     let (rowlock, created) = setup.open_quietly(Access::Write).await?;
@@ -45,7 +46,8 @@ pub async fn run(setup: &Setup, how: &Dev) -> Result<u8> {
     let options = setup.config.options();
     let served = web::site(setup, &rowlock, door)?;
     let http = listen(bind, how.listen.is_some()).await?;
-    let mut beside = Beside::with(http.map(|http| http.with(served)))?;
+    let http = http.map(|http| http.numbers_for(tokens).with(served));
+    let mut beside = Beside::with(http)?;
     let mut lines = vec![store_line(setup, created), worker_line(&handlers, &options)];
     lines.extend(scheduler_line(setup, &rowlock).await?);
     lines.extend(routes.iter().map(drain::line));

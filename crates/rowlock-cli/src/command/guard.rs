@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::budget::only_postgres;
 use crate::cli;
-use crate::open::{Access, Setup};
+use crate::open::{Access, Setup, Wait, Waited};
 use crate::show::{self, Table};
 use crate::{exit, out};
 
@@ -19,9 +19,12 @@ pub async fn run(setup: &Setup, how: &cli::Guard, json: bool) -> Result<u8> {
     only_postgres(setup, "guard")?;
     let policy = policy(setup, how);
     let every = policy.every;
-    let rowlock = setup.open(Access::Read).await?;
+    let mut wait = Wait::new(setup, how.wait, how.once);
+    let open = async || setup.open(Access::Read).await;
+    let rowlock = wait.until(&Waited::Store(&setup.store), open).await?;
     let guard = guard(setup, &rowlock, policy)?;
     let mut signals = Signals::listen()?;
+    drop(wait);
     let mut quiet = false;
     loop {
         let seen = match guard.look().await {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::cli::Global;
 use crate::open::CONFIG;
-use crate::{exit, out, show};
+use crate::{exit, out, rights, show};
 
 const STARTER: &str = include_str!("init.toml");
 
@@ -17,8 +17,8 @@ pub fn run(global: &Global) -> Result<u8> {
         .clone()
         .unwrap_or_else(|| PathBuf::from(CONFIG));
     let shown = show::path(&path);
-    // Made only if it isn't there, in one step: nobody's file is ever written over.
-    let mut file = match std::fs::File::create_new(&path) {
+    // Made only if it isn't there, in one step: nobody's file is ever written over. A password may come into it.
+    let mut file = match rights::private().open(&path) {
         Ok(file) => file,
         Err(why) if why.kind() == ErrorKind::AlreadyExists => {
             return Err(exit::with(

@@ -60,6 +60,9 @@ fn page(job: &Record, now: Timestamp) -> String {
     if job.state == JobState::Pending && job.scheduled_at > now {
         add("due", &job.scheduled_at.to_string());
     }
+    if let Some(key) = &job.idempotency_key {
+        add("idem key", key);
+    }
     match (&job.locked_by, route(job)) {
         (_, Some(route)) => add("sent", &format!("by route {}", show::text(route))),
         (Some(worker), None) => add("worker", &show::text(worker)),

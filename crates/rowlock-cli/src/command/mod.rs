@@ -72,7 +72,7 @@ pub async fn run(cli: Cli) -> Result<u8> {
         Verb::Dashboard(how) => dashboard::run(&setup, &how).await,
         Verb::Stats => stats::run(&setup, json).await,
         Verb::Top(how) => top::run(&setup, &how, json).await,
-        Verb::Doctor => doctor::run(&setup, json).await,
+        Verb::Doctor(how) => doctor::run(&setup, &how, json).await,
         Verb::Verify(what) => verify::run(&setup, &what, json).await,
         Verb::Bench(what) => bench::run(&what, &global, json).await,
         Verb::Completions { shell } => completions::run(shell),

@@ -4,8 +4,10 @@ mod postgres;
 mod routes;
 mod sqlite;
 mod url;
+mod wait;
 
 pub use self::url::{Store, is_postgres, parse, quoted, sink, without_password};
+pub use self::wait::{Wait, Waited};
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +17,7 @@ use rowlock::engine::postgres::Schema;
 use rowlock::{Pair, Rowlock};
 
 use crate::cli::Global;
-use crate::{exit, out};
+use crate::{exit, out, rights, show};
 
 /// Where the configuration is when nobody says so.
 pub const CONFIG: &str = "rowlock.toml";
@@ -61,6 +63,9 @@ impl Setup {
             Some(path) => Config::load(path)?,
             None => Config::default(),
         };
+        if let Some(path) = &file {
+            warn_of_passwords(path, &config)?;
+        }
         let (store, mut flags) = match (&global.url, &config.url, &file) {
             (Some(url), _, _) => (
                 parse(url)?,
@@ -70,7 +75,11 @@ impl Setup {
                 let folder = file.parent().unwrap_or(Path::new(""));
                 (parse(url)?.relative_to(folder), config_flag(global))
             }
-            _ => (parse(URL)?, config_flag(global)),
+            _ => {
+                let store = parse(URL)?;
+                never_beside(&store)?;
+                (store, config_flag(global))
+            }
         };
         if let Some(schema) = &global.schema {
             flags += &format!(" --schema {}", schema.as_str());
@@ -144,6 +153,44 @@ impl Setup {
     pub fn line(&self, verb: &str) -> String {
         format!("rowlock {verb}{}", self.flags)
     }
+}
+
+/// A program that a handler runs doesn't get the worker's URL. Without one it would make a store that no worker looks
+/// at, and its jobs would wait there for ever.
+fn never_beside(store: &Store) -> Result<()> {
+    let Store::Sqlite(address) = store else {
+        return Ok(());
+    };
+    let is_there = std::fs::metadata(&address.path).is_ok_and(|file| file.len() > 0);
+    if is_there || std::env::var_os("ROWLOCK_JOB_ID").is_none() {
+        return Ok(());
+    }
+    Err(exit::with(
+        exit::UNREACHABLE,
+        "this runs inside a handler and has no URL: write env = [\"ROWLOCK_URL\", ...] into its [handlers.NAME], \
+         with every variable that it needs, or url = ... into rowlock.toml",
+    ))
+}
+
+/// Says so when everybody on this machine may read a configuration with a password in it.
+fn warn_of_passwords(path: &Path, config: &Config) -> Result<()> {
+    let mut urls: Vec<String> = config.url.iter().cloned().collect();
+    urls.extend(config.pairs()?.into_iter().filter_map(|pair| pair.source));
+    urls.extend(config.routes()?.into_iter().map(|route| route.to));
+    urls.extend(
+        config
+            .handlers
+            .values()
+            .filter_map(|each| each.http.clone()),
+    );
+    if urls.iter().any(|url| self::url::has_password(url)) && rights::open_to_everybody(path) {
+        let path = show::path(path);
+        out::warn(&format!(
+            "everybody on this machine may read {path}, and it has a password in a URL: chmod o= {path}, or take \
+             the URL from the environment"
+        ));
+    }
+    Ok(())
 }
 
 fn config_flag(global: &Global) -> String {

@@ -56,6 +56,8 @@ pub fn open(setup: &Setup, address: &Address, access: Access) -> Result<(Rowlock
 }
 
 pub fn owner(setup: &Setup, address: &Address, access: Access) -> Result<Owner> {
+    // First: it knows of a log that was left behind.
+    let owner = sqlite::owner(address)?;
     if access == Access::Read && !address.path.exists() {
         return Err(exit::with(
             exit::UNREACHABLE,
@@ -66,7 +68,7 @@ pub fn owner(setup: &Setup, address: &Address, access: Access) -> Result<Owner> 
             ),
         ));
     }
-    Ok(sqlite::owner(address)?)
+    Ok(owner)
 }
 
 fn warn_of_loss(address: &Address) {

@@ -100,6 +100,24 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{login}{place}{settings}")
 }
 
+/// Whether a text is a URL with a password in it, before the host or among its settings.
+pub fn has_password(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return false;
+    };
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if scheme.is_empty() || !scheme.chars().all(is_scheme) {
+        return false;
+    }
+    let (place, settings) = rest.split_once('?').unwrap_or((rest, ""));
+    let login = place.rsplit_once('@').map_or("", |(login, _)| login);
+    let before_host = matches!(login.split_once(':'), Some((_, password)) if !password.is_empty());
+    let among_settings = settings.split('&').any(
+        |each| matches!(each.split_once('='), Some(("password", password)) if !password.is_empty()),
+    );
+    before_host || among_settings
+}
+
 /// The URL of a sink without its login.
 pub fn sink(url: &str) -> String {
     let scheme = match url.starts_with("sidekiq+") {
@@ -161,6 +179,29 @@ mod tests {
             ("redis:s3cret@cache", "redis://..."),
         ] {
             assert_eq!(sink(url), shown);
+        }
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_found() {
+        for url in [
+            "postgres://ada:s3cret@db/app",
+            "postgresql://db/app?user=ada&password=s3cret",
+            "redis://:s3cret@cache/0",
+            "sidekiq+redis://ada:s3cret@cache/1?prefix=shop",
+            "https://ada:s3cret@example.com/hook",
+        ] {
+            assert!(has_password(url), "{url}");
+        }
+        for none in [
+            "sqlite:app.db",
+            "postgres://ada@db:5432/app",
+            "postgres://ada:@db/app?password=",
+            "https://example.com/a:b",
+            "SELECT 'a://b:c' || '@'",
+            "mailto:ada@example.com",
+        ] {
+            assert!(!has_password(none), "{none}");
         }
     }
 

@@ -13,11 +13,11 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine, alphabet};
-use rowlock::config::Dashboard;
+use rowlock::config::{Dashboard, Metrics};
 
 use super::problem::Problem;
 use super::taken_out;
-use crate::{exit, out, show};
+use crate::{exit, out, rights, show};
 
 /// The variables that may hold a token each.
 const VARIABLES: [(&str, Role); 2] = [
@@ -84,16 +84,21 @@ impl Tokens {
             all.extend(from_file(path)?);
         }
         for (variable, role) in VARIABLES {
-            let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else {
-                continue;
-            };
-            let text = text
-                .into_string()
-                .map_err(|_| bad(variable, "is not UTF-8"))?;
-            all.push(token(&text, role).map_err(|why| bad(variable, why))?);
+            all.extend(from_environment(variable, role)?);
         }
         let read_only = read_only || settings.read_only;
         Ok(Self { all, read_only })
+    }
+
+    /// Those of /metrics; nothing when it is open to whoever reaches it.
+    pub fn of_metrics(settings: &Metrics) -> Result<Option<Self>> {
+        let mut all = Vec::new();
+        if let Some(path) = &settings.token_file {
+            all.extend(from_file(path)?);
+        }
+        all.extend(from_environment("ROWLOCK_METRICS_TOKEN", Role::Reader)?);
+        let read_only = true;
+        Ok((!all.is_empty()).then_some(Self { all, read_only }))
     }
 
     /// Beyond this machine nobody is let in unknown.
@@ -193,6 +198,17 @@ pub fn same(one: &[u8], other: &[u8]) -> bool {
     black_box(differ) == 0
 }
 
+fn from_environment(variable: &str, role: Role) -> Result<Option<Token>> {
+    let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let text = text
+        .into_string()
+        .map_err(|_| bad(variable, "is not UTF-8"))?;
+    let token = token(&text, role).map_err(|why| bad(variable, why))?;
+    Ok(Some(token))
+}
+
 fn from_file(path: &Path) -> Result<Vec<Token>> {
     let name = show::path(path);
     let text =
@@ -228,9 +244,7 @@ fn from_file(path: &Path) -> Result<Vec<Token>> {
 }
 
 fn warn_of_readers(path: &Path, name: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(path).map(|about| about.permissions().mode());
-    if mode.is_ok_and(|mode| mode & 0o007 != 0) {
+    if rights::open_to_everybody(path) {
         out::warn(&format!(
             "everybody on this machine may read {name}: chmod o= {name}"
         ));

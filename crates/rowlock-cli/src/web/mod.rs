@@ -35,7 +35,8 @@ use rowlock::{Kind, Rowlock};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use self::auth::{Caller, Role, Tokens};
+pub use self::auth::Tokens;
+use self::auth::{Caller, Role};
 use self::checkup::Checkup;
 use self::guard::Hosts;
 use self::kept::{Age, Kept};

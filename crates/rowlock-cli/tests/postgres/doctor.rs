@@ -61,7 +61,7 @@ fn a_store_that_is_well_has_no_findings() {
     assert_eq!(
         codes.join(" "),
         "R002 R004 R005 R006 R008 R009 R010 R011 R012 R013 R014 R015 R016 R017 R018 R019 R020 R021 R030 R031 R032 R033 \
-         R034"
+         R034 R035 R036 R038"
     );
     assert!(found.iter().all(|each| each["level"] == "ok"), "{found:#?}");
 }
@@ -233,4 +233,140 @@ fn a_pooler_that_lets_no_notification_through_is_told_and_is_no_finding() {
     );
     let mut command = store.command(&["work", "--once", "--quiet", "--url", &url]);
     assert_eq!(Process::run(&mut command, "").stdout, "{}\n");
+}
+
+#[test]
+fn a_publication_of_the_ring_is_found_and_leaves_it_out() {
+    let store = well();
+    store.sql("CREATE TABLE orders (id bigint PRIMARY KEY)");
+    let published = |of: &str| store.sql(&format!("CREATE PUBLICATION \"every Thing\" {of}"));
+    let mut forms = vec![
+        "FOR ALL TABLES WITH (publish = 'insert, delete')",
+        "FOR TABLE rowlock.job_0, rowlock.kind, orders",
+    ];
+    let version: u32 = store
+        .session()
+        .value("SHOW server_version_num")
+        .parse()
+        .unwrap();
+    if version >= 150_000 {
+        forms.push("FOR TABLES IN SCHEMA rowlock, public");
+    }
+    for form in forms {
+        published(form);
+        let (exit, found) = doctor(&store, &[]);
+        assert_eq!(exit, Some(0), "{found:#?}");
+        let (level, what, remedy) = of(&found, "R035").unwrap();
+        assert_eq!(level, "info");
+        assert!(
+            what.starts_with("publication \"every Thing\" has the ring"),
+            "{what}"
+        );
+        mend(&store, &remedy);
+        assert_eq!(of(&doctor(&store, &[]).1, "R035"), None, "{form}");
+        let left =
+            "SELECT string_agg(schemaname || '.' || tablename, ' ') FROM pg_publication_tables";
+        assert_eq!(store.session().value(left), "public.orders", "{form}");
+        store.sql("DROP PUBLICATION \"every Thing\"");
+    }
+    // All that an operator does is done under one as well.
+    published("FOR ALL TABLES");
+    store.ok(&["enqueue", "echo"]);
+    for verb in ["pause", "resume"] {
+        store.ok(&["queue", verb, "default"]);
+    }
+    store.ok(&[
+        "switch",
+        "set",
+        "kind:echo",
+        "reject",
+        "--lose-jobs",
+        "--reason",
+        "why",
+    ]);
+    assert!(store.ok(&["enqueue", "echo"]).starts_with("rejected"));
+    store.ok(&["switch", "clear", "kind:echo"]);
+    store.ok(&["work", "--once", "--quiet"]);
+}
+
+#[test]
+fn keys_of_jobs_that_are_gone_are_found_and_removed() {
+    let store = well();
+    store.sql("UPDATE rowlock.kind SET key_fields = '{id}'");
+    for id in 1..=7 {
+        store.ok(&["enqueue", "echo", &format!("{{\"id\":{id}}}")]);
+    }
+    store.sql("DELETE FROM rowlock.job_0 WHERE unique_key <> '[4]'");
+    let again = store.json(&["enqueue", "echo", "{\"id\":3}", "--json"]);
+    assert_eq!(again["status"], "duplicate");
+    let (level, what, remedy) = only(&store, "R036", &[]);
+    assert_eq!(level, "error");
+    assert!(
+        what.starts_with("6 unique keys are held for jobs that are gone"),
+        "{what}"
+    );
+    assert!(
+        what.contains("[1] of echo (job 1)") && what.ends_with("and 1 more"),
+        "{what}"
+    );
+    let unasked = store.run(&["doctor", "--mend", "keys"]);
+    assert_eq!(unasked.code, Some(2), "{unasked:?}");
+    assert!(
+        unasked.stderr.contains("6 unique keys") && unasked.stderr.contains("--yes"),
+        "{unasked:?}"
+    );
+    let kept = store
+        .database
+        .session()
+        .value("SELECT count(*) FROM rowlock.key");
+    assert_eq!(kept, "7");
+    mend(&store, &format!("{remedy} --yes"));
+    assert_eq!(doctor(&store, &[]).0, Some(0));
+    let again = store.json(&["enqueue", "echo", "{\"id\":3}", "--json"]);
+    assert_eq!(again["status"], "queued");
+    let held = store.json(&["enqueue", "echo", "{\"id\":4}", "--json"]);
+    assert_eq!(held["status"], "duplicate");
+    assert_eq!(
+        store.json(&["doctor", "--mend", "keys", "--json"])["removed"],
+        0
+    );
+}
+
+#[test]
+fn what_was_stored_past_every_rule_is_shown_safely_and_can_be_removed() {
+    let store = well();
+    store.ok(&["enqueue", "echo"]);
+    let hostile = "E'\\x1b[2J\\nfake'";
+    store.sql(&format!(
+        "UPDATE rowlock.job_0 SET queue = {hostile}, kind = {hostile}, unique_key = {hostile}, tags = ARRAY[{hostile}],
+             trace_context = {hostile};
+         INSERT INTO rowlock.lane SELECT DISTINCT queue, kind, priority FROM rowlock.job_0;
+         INSERT INTO rowlock.queue (queue, switch) VALUES ({hostile}, 'hold');
+         INSERT INTO rowlock.key SELECT kind, unique_key, id + 100 FROM rowlock.job_0"
+    ));
+    for verb in [
+        &["stats"][..],
+        &["job", "list"],
+        &["job", "show", "1"],
+        &["queue", "list"],
+        &["switch", "list"],
+        &["doctor"],
+        &["stats", "--json"],
+        &["job", "list", "--json"],
+        &["doctor", "--json"],
+        &["doctor", "--mend", "keys"],
+        &["verify"],
+    ] {
+        let shown = store.run(verb);
+        let text = shown.stdout.clone() + &shown.stderr;
+        let raw = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(raw), "{verb:?}: {shown:?}");
+        assert!(
+            !text.lines().any(|line| line.starts_with("fake")),
+            "{verb:?}: {shown:?}"
+        );
+    }
+    store.ok(&["doctor", "--mend", "keys", "--yes"]);
+    store.ok(&["job", "delete", "1"]);
+    assert_eq!(store.json(&["stats", "--json"])["pending"], 0);
 }

@@ -22,7 +22,7 @@ fn a_job_is_queued_run_and_shown() {
     let name = store.database.name();
     assert!(
         work.stderr.contains("  store      postgres://127.0.0.1:")
-            && work.stderr.contains(&format!("/{name}, schema 7\n")),
+            && work.stderr.contains(&format!("/{name}, schema 8\n")),
         "{work:?}"
     );
     let shown = store.ok(&["job", "show", "1"]);

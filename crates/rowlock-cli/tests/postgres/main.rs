@@ -27,3 +27,4 @@ mod roles;
 mod served;
 mod store;
 mod top;
+mod wait;

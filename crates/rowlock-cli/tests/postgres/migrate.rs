@@ -13,13 +13,13 @@ fn tables_are_made_once_and_their_state_is_told() {
     assert!(status.contains("has no rowlock tables"), "{status}");
     let up = store.ok(&["migrate", "up"]);
     assert!(
-        up.starts_with("applied 0001_jobs\napplied 0002_pairs\napplied 0003_routes\napplied 0004_operate\napplied 0005_plain\napplied 0006_keys\napplied 0007_suspects\npostgres://"),
+        up.starts_with("applied 0001_jobs\napplied 0002_pairs\napplied 0003_routes\napplied 0004_operate\napplied 0005_plain\napplied 0006_keys\napplied 0007_suspects\napplied 0008_trust\npostgres://"),
         "{up}"
     );
     assert!(store.ok(&["migrate", "up"]).ends_with(", nothing to do\n"));
     assert_eq!(
         store.json(&["migrate", "status", "--json"]),
-        serde_json::json!({ "stored": 7, "latest": 7, "drift": [] })
+        serde_json::json!({ "stored": 8, "latest": 8, "drift": [] })
     );
     store.sql("DROP INDEX rowlock.job_2_ready");
     let status = store.ok(&["migrate", "status"]);

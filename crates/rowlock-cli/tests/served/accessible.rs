@@ -28,7 +28,7 @@ fn rules() -> String {
 
 /// What axe-core has against the page that is shown, in its words.
 fn found(browser: &mut Browser, rules: &str) -> Vec<Value> {
-    browser.look(rules);
+    browser.act(rules);
     let run = "axe.run(document, { resultTypes: ['violations'] }).then(({ violations, passes }) => \
                ({ passes: passes.length, found: violations.map(({ id, impact, nodes }) => \
                [impact, id, nodes.map(({ html }) => html.slice(0, 200))]) }))";
@@ -76,7 +76,7 @@ pub fn axe_finds_nothing_on_any_page(home: &dyn Home) {
     }
     assert!(all.is_empty(), "{all:#?}");
     // What should be found is found.
-    browser.look("document.querySelector('main').innerHTML = '<button></button><img src=x>'");
+    browser.act("document.querySelector('main').innerHTML = '<button></button><img src=x>'");
     let ids = json!(found(&mut browser, &rules)).to_string();
     assert!(
         ids.contains("button-name") && ids.contains("image-alt"),

@@ -1,18 +1,39 @@
 //! A real browser, driven through a pair of pipes.
+//!
+//! A page that is left is an event, not a moment: [`Browser::go`] and [`Browser::follow`] wait until Chromium has said
+//! that another document is there and has loaded. Nothing is asked on the way, and nothing is done twice.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use rowlock_testbed::{TempDir, until};
 use serde_json::{Value, json};
+
+/// Generous: it only ever fails a test.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// What a missing browser looks like from here.
+const MISSING: &str = "chromium: type apt-get install -y chromium, or set ROWLOCK_CHROMIUM";
+
+/// The browser takes its orders from 3 and answers on 4. Without `allow-pre-commit-input` it drops keys that come
+/// before a page's first picture, which takes its time on a busy machine.
+const LINE: &str = "exec \"$0\" --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic \
+    --no-first-run --disable-background-networking --disable-component-update --disable-sync --allow-pre-commit-input \
+    --remote-debugging-pipe --user-data-dir=\"$1\" about:blank 3<&0 4>&1 2>/dev/null";
 
 /// One window of a headless Chromium.
 pub struct Browser {
     process: Child,
     to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    from: Receiver<Value>,
     session: Option<String>,
     asked: u64,
+    /// The frame that fills the window; pages may have others.
+    frame: Value,
+    /// The document that was last loaded in it, by the name Chromium gives to its loading.
+    loaded: Value,
     _profile: TempDir,
 }
 
@@ -22,23 +43,33 @@ impl Browser {
     pub fn open() -> Self {
         let profile = rowlock_testbed::folder();
         let program = std::env::var("ROWLOCK_CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
-        // The browser takes its orders from 3 and answers on 4.
-        let line = "exec \"$0\" --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage \
-                    --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync \
-                    --remote-debugging-pipe --user-data-dir=\"$1\" about:blank 3<&0 4>&1 2>/dev/null";
         let mut process = Command::new("sh")
-            .args(["-c", line, &program])
+            .args(["-c", LINE, &program])
             .arg(profile.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).split(0);
+        let (heard, from) = channel();
+        let listen = move || {
+            while let Some(Ok(line)) = lines.next() {
+                let said = serde_json::from_slice(&line).expect(MISSING);
+                if heard.send(said).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("browser".to_owned());
+        thread.spawn(listen).expect("a thread");
         let mut browser = Self {
             to: process.stdin.take(),
-            from: BufReader::new(process.stdout.take().unwrap()),
+            from,
             process,
             session: None,
             asked: 0,
+            frame: Value::Null,
+            loaded: Value::Null,
             _profile: profile,
         };
         let page = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
@@ -46,16 +77,22 @@ impl Browser {
         let session = browser.call("Target.attachToTarget", attach);
         browser.session = session["sessionId"].as_str().map(str::to_owned);
         browser.call("Page.enable", json!({}));
-        let count = include_str!("watch.js");
-        browser.call(
-            "Page.addScriptToEvaluateOnNewDocument",
-            json!({ "source": count }),
-        );
+        let tree = browser.call("Page.getFrameTree", json!({}));
+        browser.frame = tree["frameTree"]["frame"]["id"].clone();
+        browser.call("Page.setLifecycleEventsEnabled", json!({ "enabled": true }));
+        let source = json!({ "source": include_str!("watch.js") });
+        browser.call("Page.addScriptToEvaluateOnNewDocument", source);
         browser
     }
 
     /// Gives an order and waits for its answer.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.ask(method, params);
+        answer.unwrap_or_else(|| panic!("{method}: the page was left, and not by follow()"))
+    }
+
+    /// The same; nothing when the page was left before it could answer.
+    fn ask(&mut self, method: &str, params: Value) -> Option<Value> {
         self.asked += 1;
         let mut order = json!({ "id": self.asked, "method": method, "params": params });
         if let Some(session) = &self.session {
@@ -63,33 +100,59 @@ impl Browser {
         }
         let to = self.to.as_mut().unwrap();
         let sent = write!(to, "{order}\0").and_then(|()| to.flush());
-        sent.expect("chromium: type apt-get install -y chromium, or set ROWLOCK_CHROMIUM");
+        sent.expect(MISSING);
         loop {
-            let mut text = Vec::new();
-            self.from.read_until(0, &mut text).unwrap();
-            text.pop();
-            let said: Value = serde_json::from_slice(&text)
-                .expect("chromium: type apt-get install -y chromium, or set ROWLOCK_CHROMIUM");
+            let mut said = self.hear(method);
             if said["id"] == self.asked {
-                assert!(said["error"].is_null(), "{method}: {said}");
-                return said["result"].clone();
+                let error = said["error"]["message"].as_str();
+                if error.is_some_and(|error| error.contains("Inspected target navigated")) {
+                    return None;
+                }
+                assert!(error.is_none(), "{method}: {said}");
+                return Some(said["result"].take());
             }
         }
     }
 
-    /// What an expression says in the page. Nothing while the page is being left.
+    /// Waits for the next thing that the browser says, and remembers which document has loaded.
+    fn hear(&mut self, awaited: &str) -> Value {
+        let said = match self.from.recv_timeout(DEADLINE) {
+            Ok(said) => said,
+            Err(RecvTimeoutError::Timeout) => panic!("not in time: {awaited}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("{MISSING}"),
+        };
+        let event = &said["params"];
+        if said["method"] == "Page.lifecycleEvent"
+            && event["name"] == "load"
+            && event["frameId"] == self.frame
+        {
+            self.loaded = event["loaderId"].clone();
+        }
+        said
+    }
+
+    /// What an expression or a promise comes to in the page; nothing when the page was left meanwhile.
+    fn evaluate(&mut self, expression: &str, promise: bool) -> Option<Value> {
+        let params =
+            json!({ "expression": expression, "returnByValue": true, "awaitPromise": promise });
+        self.ask("Runtime.evaluate", params)
+    }
+
+    /// What an expression says in the page.
     pub fn look(&mut self, expression: &str) -> Value {
-        let params = json!({ "expression": expression, "returnByValue": true });
-        self.call("Runtime.evaluate", params)["result"]["value"].clone()
+        value(expression, self.evaluate(expression, false))
     }
 
     /// What a promise says in the page.
     pub fn tell(&mut self, expression: &str) -> Value {
-        let params =
-            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let said = self.call("Runtime.evaluate", params);
-        assert!(said["exceptionDetails"].is_null(), "{said}");
-        said["result"]["value"].clone()
+        value(expression, self.evaluate(expression, true))
+    }
+
+    /// Does something in the page, once, and waits for its end. A page that it leads to may come before that.
+    pub fn act(&mut self, expression: &str) {
+        if let Some(said) = self.evaluate(expression, true) {
+            value(expression, Some(said));
+        }
     }
 
     /// Sees with a window so wide, and in the light or in the dark.
@@ -105,38 +168,42 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", media);
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true. One that fails, or whose page is left, isn't true yet.
     pub fn wait(&mut self, expression: &str) {
-        until(expression, || (self.look(expression) == true).then_some(()));
+        until(expression, || {
+            let said = self.evaluate(expression, false)?;
+            (said["result"]["value"] == true).then_some(())
+        });
     }
 
     /// Goes to a page.
     pub fn go(&mut self, url: &str) {
-        self.look("window.left = true");
-        self.call("Page.navigate", json!({ "url": url }));
-        self.loaded();
-    }
-
-    /// Waits until the next page is there, and whatever wants the keys has them: that comes a moment later.
-    pub fn loaded(&mut self) {
-        self.wait("!window.left && document.readyState === 'complete'");
-        self.wait("(document.querySelector('[autofocus]') ?? document.activeElement) === document.activeElement");
+        let begun = self.call("Page.navigate", json!({ "url": url }));
+        assert!(begun["errorText"].is_null(), "{url}: {begun}");
+        self.loaded(url, |loaded| *loaded == begun["loaderId"]);
     }
 
     /// Does something that leads to another page, and waits for it.
     pub fn follow(&mut self, act: impl FnOnce(&mut Self)) {
-        self.look("window.left = true");
+        let before = self.loaded.clone();
         act(self);
-        self.loaded();
+        self.loaded("another page", |loaded| *loaded != before);
+    }
+
+    /// Waits until the document that is wanted has loaded, and what wants the keys has them: that comes a moment
+    /// later.
+    fn loaded(&mut self, what: &str, is_wanted: impl Fn(&Value) -> bool) {
+        while !is_wanted(&self.loaded) {
+            self.hear(what);
+        }
+        self.wait("(document.querySelector('[autofocus]') ?? document.activeElement) === document.activeElement");
     }
 
     /// Clicks on the first thing that the selector finds and that says this.
     pub fn click(&mut self, selector: &str, words: &str) {
-        let found = format!(
-            "(() => {{ const found = [...document.querySelectorAll({selector:?})]\
-             .find((each) => each.textContent.trim() === {words:?}); found?.click(); return !!found }})()"
-        );
-        assert_eq!(self.look(&found), true, "{selector} {words}");
+        self.act(&format!(
+            "[...document.querySelectorAll({selector:?})].find((each) => each.textContent.trim() === {words:?}).click()"
+        ));
     }
 
     /// Presses a key: a character, `Enter` or `Tab`.
@@ -157,9 +224,11 @@ impl Browser {
         if !text.is_empty() {
             down["text"] = text.into();
         }
-        self.call("Input.dispatchKeyEvent", down);
         let up = json!({ "type": "keyUp", "key": key, "windowsVirtualKeyCode": code });
-        self.call("Input.dispatchKeyEvent", up);
+        for event in [down, up] {
+            // It was pressed, also when the page that it leads to comes before the answer.
+            self.ask("Input.dispatchKeyEvent", event);
+        }
     }
 
     /// Types text, key by key.
@@ -186,6 +255,14 @@ impl Browser {
         let text = self.look("document.querySelector('main').innerText");
         text.as_str().unwrap_or_default().to_owned()
     }
+}
+
+/// The value of an expression that was asked in a page that stays.
+fn value(expression: &str, said: Option<Value>) -> Value {
+    let said =
+        said.unwrap_or_else(|| panic!("the page was left, and not by follow(): {expression}"));
+    assert!(said["exceptionDetails"].is_null(), "{expression}: {said}");
+    said["result"]["value"].clone()
 }
 
 impl Drop for Browser {

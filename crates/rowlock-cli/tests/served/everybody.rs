@@ -114,8 +114,8 @@ pub fn every_page_can_be_read_and_used_by_everybody(home: &dyn Home) {
         }
     }
     // A check that would see nothing is none.
-    browser.look("document.querySelector('h1').style.color = 'dimgray'");
-    browser.look("document.querySelector('.brand').replaceChildren()");
+    browser.act("document.querySelector('h1').style.color = 'dimgray'");
+    browser.act("document.querySelector('.brand').replaceChildren()");
     assert_ne!(browser.look(FAINT), json!([]));
     assert_ne!(nameless(&mut browser), Vec::<Value>::new());
 }
@@ -137,7 +137,7 @@ pub fn nothing_moves_once_a_page_is_drawn(home: &dyn Home) {
     }
     // What should be seen is seen.
     browser.go(&format!("http://{}/jobs/new", served.address));
-    browser.look("document.querySelector('main').style.paddingTop = '200px'");
+    browser.act("document.querySelector('main').style.paddingTop = '200px'");
     browser.wait("moved.length > 0");
 }
 

@@ -16,6 +16,7 @@ pub mod verbs;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub const CONFIG: &str = r#"
 builtin = "echo"
 [handlers.fail]
 exec = ["sh", "-c", "cat >&2; exit 65"]
+[handlers.gate]
+exec = ["sh", "-c", "read -r _ <gate"]
 [[cron]]
 name = "nightly"
 kind = "echo"
@@ -56,6 +59,24 @@ pub fn ok(home: &dyn Home, args: &[&str]) -> String {
     let finished = Process::run(&mut home.command(args), "");
     assert_eq!(finished.code, Some(0), "{args:?}: {finished:?}");
     finished.stdout
+}
+
+/// A job of kind `gate` that has begun ends when this is opened.
+pub struct Gate(PathBuf);
+
+impl Gate {
+    pub fn of(home: &dyn Home) -> Self {
+        let command = home.command(&[]);
+        let path = command.get_current_dir().unwrap().join("gate");
+        let made = Process::run(Command::new("mkfifo").arg(&path), "");
+        assert_eq!(made.code, Some(0), "{made:?}");
+        Self(path)
+    }
+
+    /// Waits until the job has come to it.
+    pub fn open(&self) {
+        std::fs::write(&self.0, "\n").unwrap();
+    }
 }
 
 /// A store with one of everything, and jobs in several states.
@@ -103,15 +124,18 @@ impl Served {
     }
 
     pub fn ask(&self, ask: &Ask) -> Answer {
+        Answer::from(self.send(ask))
+    }
+
+    /// A request whose answer is read later.
+    pub fn send(&self, ask: &Ask) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         // A server that refuses early may close before everything was sent.
         let _ = stream.write_all(&ask.bytes(&self.address));
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        Answer::of(&String::from_utf8_lossy(&bytes))
+        stream
     }
 
     pub fn get(&self, path: &str) -> Answer {
@@ -190,6 +214,14 @@ pub struct Answer {
     pub status: u16,
     pub head: String,
     pub body: String,
+}
+
+impl From<TcpStream> for Answer {
+    fn from(mut stream: TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        Self::of(&String::from_utf8_lossy(&bytes))
+    }
 }
 
 impl Answer {

@@ -264,7 +264,7 @@ pub fn too_many_changes_at_once_have_to_wait(home: &dyn Home) {
         assert_eq!(answer.code(), "too_many");
         assert!(answer.head.contains("retry-after: 1"), "{answer:?}");
     }
-    assert_eq!(answers[0].status, 201);
+    assert!(answers.iter().any(|each| each.status == 201), "{answers:?}");
     // Looking costs nothing.
     served.get("/stats").ok();
 }
@@ -285,8 +285,9 @@ pub fn slow(home: &dyn Home) -> (rowlock_testbed::TempDir, std::process::Command
 
 /// Whatever the machine's pace: of so many at once some come too early.
 pub fn hurry(served: &Served) -> Vec<super::Answer> {
-    let body = r#"{"kind":"echo"}"#;
-    (0..20).map(|_| served.post("/jobs", body)).collect()
+    let post = Ask::new("POST", "/jobs").json(r#"{"kind":"echo"}"#);
+    let sent: Vec<_> = (0..20).map(|_| served.send(&post)).collect();
+    sent.into_iter().map(super::Answer::from).collect()
 }
 
 fn has_url(command: &std::process::Command) -> bool {

@@ -101,7 +101,7 @@ impl Postgres {
     /// When PostgreSQL isn't installed or doesn't start.
     #[must_use]
     pub fn start_own() -> Self {
-        Self::create("")
+        Self::create("", "")
     }
 
     /// A further server whose data lies in a new folder below `folder`, such as a small tmpfs. Its log
@@ -115,13 +115,44 @@ impl Postgres {
             std::os::unix::fs::chown(folder, Some(user.uid), Some(user.gid))
                 .unwrap_or_else(|why| panic!("can't give {} away: {why}", folder.display()));
         }
-        Self::create(folder.to_str().expect("a path in UTF-8"))
+        Self::create(folder.to_str().expect("a path in UTF-8"), "")
     }
 
-    fn create(folder: &str) -> Self {
+    /// A standby, which follows a server from a copy of it on.
+    ///
+    /// # Panics
+    /// When PostgreSQL isn't installed or doesn't start.
+    #[must_use]
+    pub fn standby_of(primary: &Self) -> Self {
+        Self::create("", &primary.base)
+    }
+
+    /// A standby hears nothing more of its primary.
+    ///
+    /// # Panics
+    /// When it doesn't run.
+    pub fn follow_nobody(&self) {
+        self.set("primary_conninfo = ''");
+        let session = self.session();
+        until("the standby follows nobody", || {
+            let left = session.value("SELECT count(*) FROM pg_stat_wal_receiver");
+            (left == "0").then_some(())
+        });
+    }
+
+    /// Makes a standby the primary, with what it has heard of.
+    ///
+    /// # Panics
+    /// When it isn't one.
+    pub fn promote(&self) {
+        let promoted = self.server().warden.order("promote");
+        promoted.unwrap_or_else(|why| panic!("no promotion: {why}\n{}", self.log()));
+    }
+
+    fn create(folder: &str, primary: &str) -> Self {
         let bin = binaries::folder();
         let bin = bin.to_str().expect("a path in UTF-8");
-        let warden = Warden::start(include_str!("warden.sh"), &[bin, SETTINGS, folder]);
+        let warden = Warden::start(include_str!("warden.sh"), &[bin, SETTINGS, folder, primary]);
         let told = |answer: Result<String, String>| {
             answer.unwrap_or_else(|why| panic!("initdb of {bin} failed: {why}"))
         };

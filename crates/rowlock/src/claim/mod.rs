@@ -19,7 +19,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::error::Result;
-use crate::job::{Backoff, JobId, Name, Payload, Token};
+use crate::job::{Backoff, JobId, KeySource, Name, Payload, Token};
 
 /// One worker process, from its start to its end; never used again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -173,6 +173,20 @@ pub struct ClaimedJob {
     pub suspect: bool,
     /// Where the engine found it, for finding it again; nothing depends on it.
     pub(crate) segment: Option<i16>,
+    /// What its idempotency key is made of.
+    pub(crate) key: KeySource,
+}
+
+impl ClaimedJob {
+    /// The key of this job and of no other: the same in every attempt, after a retry by hand, a failover and a way
+    /// through Redis. Give it to the other end of an effect, which then makes the effect once.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`](crate::Error::Unavailable) for a job that was sent by a drain of a version without keys,
+    /// [`Error::Schema`](crate::Error::Schema) for a store that has lost its own number.
+    pub fn idempotency_key(&self) -> Result<String> {
+        self.key.key(self.id)
+    }
 }
 
 #[cfg(test)]
@@ -197,6 +211,10 @@ impl ClaimedJob {
             timeout: Duration::from_secs(60),
             suspect: false,
             segment: None,
+            key: KeySource::Row {
+                store: Some(7),
+                created_at: Timestamp::UNIX_EPOCH,
+            },
         }
     }
 }
@@ -223,6 +241,9 @@ pub struct Expired {
     pub shortest_lease: Option<Duration>,
     /// Jobs that ended, because their attempts were used up or a cancel was asked for.
     pub ended: usize,
+    /// Workers that a clock takes for silent and that weren't watched for a whole lease yet. A hint:
+    /// the clock may have jumped.
+    pub doubted: usize,
 }
 
 #[cfg(test)]

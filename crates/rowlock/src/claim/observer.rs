@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::WorkerId;
 use crate::clock::Elapsed;
 
-/// Watches heartbeat counters, of workers or of whatever else has one. Who is watched is dead when
-/// every sample of a whole lease saw the same counter. A gap between samples proves nothing about
-/// others, only that we were away ourselves.
+/// Watches heartbeats, of workers or of whatever else has one: a counter, or any value that changes.
+/// Who is watched is dead when every sample of a whole lease saw the same one. A gap between samples
+/// proves nothing about others, only that we were away ourselves.
 #[derive(Debug)]
 pub struct Observer<K = WorkerId, B = i64> {
     seen: HashMap<K, Seen<B>>,
@@ -35,25 +35,30 @@ impl Observer {
 }
 
 impl<K: Clone + Eq + Hash, B: Copy + PartialEq> Observer<K, B> {
-    /// Takes a sample, as fresh as the store has it, and names the dead.
-    pub fn sample(&mut self, now: Elapsed, watched: &[(K, B, Duration)]) -> Vec<K> {
+    /// Takes a sample and names the dead. The store was read at some moment between `asked` and
+    /// `answered`: silence begins at the later one at the earliest, and lasts until the earlier one.
+    pub fn sample(
+        &mut self,
+        (asked, answered): (Elapsed, Elapsed),
+        watched: &[(K, B, Duration)],
+    ) -> Vec<K> {
         let mut dead = Vec::new();
         for (who, beat, lease) in watched {
             let seen = self.seen.entry(who.clone()).or_insert(Seen {
                 beat: *beat,
-                since: now,
-                latest: now,
+                since: answered,
+                latest: answered,
             });
-            // Whoever kept us from looking may have kept the worker from beating.
-            let was_away = now.saturating_sub(seen.latest) > *lease / 3;
+            // Whatever kept us from looking may have kept the worker from beating.
+            let was_away = answered.saturating_sub(seen.latest) > *lease / 3;
             #[cfg(feature = "test-hooks")]
             let was_away = was_away && !crate::hooks::switched_off("expire.gap_starts_again");
             if was_away || seen.beat != *beat {
                 seen.beat = *beat;
-                seen.since = now;
+                seen.since = answered;
             }
-            seen.latest = now;
-            if now.saturating_sub(seen.since) >= *lease {
+            seen.latest = answered;
+            if asked.saturating_sub(seen.since) >= *lease {
                 dead.push(who.clone());
             }
         }
@@ -71,7 +76,8 @@ mod tests {
 
     fn at(seconds: u64, beat: i64, observer: &mut Observer) -> bool {
         let worker = WorkerId::stored("w".to_owned());
-        let dead = observer.sample(Duration::from_secs(seconds), &[(worker, beat, LEASE)]);
+        let now = Duration::from_secs(seconds);
+        let dead = observer.sample((now, now), &[(worker, beat, LEASE)]);
         !dead.is_empty()
     }
 
@@ -92,6 +98,23 @@ mod tests {
         }
         assert!(!at(30, 8, &mut observer));
         assert!(!at(35, 8, &mut observer));
+    }
+
+    #[test]
+    fn a_slow_answer_makes_no_silence_longer() {
+        let mut observer = Observer::default();
+        let worker = || WorkerId::stored("w".to_owned());
+        let mut sample = |asked, answered| {
+            let times = (Duration::from_secs(asked), Duration::from_secs(answered));
+            !observer.sample(times, &[(worker(), 7, LEASE)]).is_empty()
+        };
+        // Read at 5 perhaps, and again at 34 perhaps.
+        assert!(!sample(0, 5));
+        for seconds in [10, 15, 20, 25] {
+            assert!(!sample(seconds, seconds));
+        }
+        assert!(!sample(34, 35));
+        assert!(sample(35, 40));
     }
 
     #[test]

@@ -63,6 +63,23 @@ impl Dashboard {
     }
 }
 
+/// `[metrics]`: who may read the numbers of /metrics.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Metrics {
+    /// The file with the tokens; none: whoever reaches it may read them.
+    #[serde(deserialize_with = "file")]
+    pub token_file: Option<PathBuf>,
+}
+
+impl Metrics {
+    /// Paths start at the file's folder.
+    pub(super) fn relative_to(&self, folder: &Path) -> Self {
+        let token_file = self.token_file.as_ref().map(|path| folder.join(path));
+        Self { token_file }
+    }
+}
+
 /// A path; nothing between the quotes is none.
 fn file<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
     let path = PathBuf::deserialize(from)?;

@@ -6,11 +6,11 @@ mod guard;
 mod schedule;
 mod section;
 
-pub use dashboard::Dashboard;
+pub use dashboard::{Dashboard, Metrics};
 pub use drain::{DrainSection, SidekiqSection};
 pub use guard::{BudgetSection, GuardSection};
 pub use schedule::{CronSection, PairSection};
-pub use section::{Handler, Limits, Queue, Work};
+pub use section::{Env, Handler, Limits, Queue, Work};
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,6 +54,7 @@ pub struct Config {
     budget: BTreeMap<Name, BudgetSection>,
     guard: Option<GuardSection>,
     dashboard: Dashboard,
+    metrics: Metrics,
 }
 
 impl Config {
@@ -173,6 +174,12 @@ impl Config {
     #[must_use]
     pub fn dashboard(&self) -> Dashboard {
         self.dashboard.relative_to(&self.folder)
+    }
+
+    /// Who may read the numbers of /metrics.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.relative_to(&self.folder)
     }
 
     /// A pair's key is its kind's: it sets it if the kind has none.

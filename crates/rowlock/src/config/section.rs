@@ -24,6 +24,9 @@ pub struct Work {
     /// How often to look for due jobs when nothing rings.
     #[serde(with = "spoken::duration")]
     pub poll: Duration,
+    /// How long a process that starts waits for a database that isn't there yet.
+    #[serde(with = "spoken::duration")]
+    pub wait: Duration,
 }
 
 impl Default for Work {
@@ -34,6 +37,7 @@ impl Default for Work {
             lease: options.lease,
             grace: options.grace,
             poll: options.poll,
+            wait: Duration::from_secs(60),
         }
     }
 }
@@ -44,17 +48,8 @@ const MOST_SLOTS: usize = 10_000;
 impl Work {
     pub(super) fn check(&self) -> Result<()> {
         slots("[worker]", self.concurrency)?;
-        if self.lease < Duration::from_millis(500) {
-            return Err(Error::invalid(
-                "[worker]: lease is too short: use 500ms or more",
-            ));
-        }
-        if self.poll < Duration::from_millis(10) {
-            return Err(Error::invalid(
-                "[worker]: poll is too short: use 10ms or more",
-            ));
-        }
-        Ok(())
+        Options::check_times(self.lease, self.poll)
+            .map_err(|err| Error::invalid(format!("[worker]: {err}")))
     }
 }
 
@@ -101,6 +96,8 @@ pub struct Handler {
     pub builtin: Option<Builtin>,
     /// A program with its arguments.
     pub exec: Option<Vec<String>>,
+    /// What the program gets of the worker's environment.
+    pub env: Option<Env>,
     /// A server's URL.
     pub http: Option<String>,
     /// The names, addresses and ranges that the server may have.
@@ -122,6 +119,33 @@ pub struct Handler {
     pub unique_until: UniqueUntil,
     /// How long finished jobs are kept.
     pub retention: Option<Retention>,
+}
+
+/// `env`: `"inherit"`, or the names of variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Env {
+    /// Everything but the worker's own.
+    Inherit,
+    /// These and the few that every program gets.
+    Only(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for Env {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Word(String),
+            Names(Vec<String>),
+        }
+        match Written::deserialize(deserializer) {
+            Ok(Written::Word(word)) if word == "inherit" => Ok(Self::Inherit),
+            Ok(Written::Names(names)) => Ok(Self::Only(names)),
+            _ => Err(serde::de::Error::custom(
+                "env is \"inherit\" or a list of names, like [\"API_TOKEN\"]",
+            )),
+        }
+    }
 }
 
 fn builtin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Builtin>, D::Error> {
@@ -153,9 +177,12 @@ impl Handler {
         if self.allow.is_some() && self.http.is_none() {
             return Err(Error::invalid("allow is for http only: take it out"));
         }
+        if self.env.is_some() && self.exec.is_none() {
+            return Err(Error::invalid("env is for exec only: take it out"));
+        }
         match (self.builtin, &self.exec, &self.http) {
             (Some(builtin), None, None) => Ok(Some(Runner::Builtin(builtin))),
-            (None, Some(line), None) => exec(line, folder, limits).map(Some),
+            (None, Some(line), None) => exec(line, self.env.as_ref(), folder, limits).map(Some),
             (None, None, Some(url)) => {
                 http(url, self.allow.as_deref().unwrap_or_default()).map(Some)
             }
@@ -181,12 +208,18 @@ impl Handler {
 }
 
 #[cfg(feature = "exec")]
-fn exec(line: &[String], folder: &Path, limits: &Limits) -> Result<Runner> {
-    crate::run::Exec::new(line, folder, limits.output_bytes).map(Runner::Exec)
+fn exec(line: &[String], env: Option<&Env>, folder: &Path, limits: &Limits) -> Result<Runner> {
+    use crate::run::{Environment, Exec};
+    let environment = match env {
+        Some(Env::Only(names)) => Environment::only(names.clone())?,
+        Some(Env::Inherit) | None => Environment::Inherit,
+    };
+    let exec = Exec::new(line, folder, limits.output_bytes)?;
+    Ok(Runner::Exec(exec.environment(environment)))
 }
 
 #[cfg(not(feature = "exec"))]
-fn exec(_: &[String], _: &Path, _: &Limits) -> Result<Runner> {
+fn exec(_: &[String], _: Option<&Env>, _: &Path, _: &Limits) -> Result<Runner> {
     Err(Error::invalid(
         "exec needs the feature `exec` of the crate rowlock",
     ))

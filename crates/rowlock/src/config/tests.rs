@@ -255,6 +255,11 @@ fn a_handler_has_exactly_one_thing_that_runs_it() {
         ("exec = []", "exec is empty"),
         ("exec = [\"\"]", "exec is empty"),
         ("exec = [\"a\\u0000b\"]", "NUL"),
+        (
+            "exec = [\"x\"]\nenv = [\"A=B\"]",
+            "can't be the name of a variable",
+        ),
+        ("builtin = \"echo\"\nenv = []", "env is for exec only"),
         ("http = \"http://a/\"", "write allow = [\"a\"]"),
         ("http = \"https://a/\"\nallow = [\"a\"]", "has no TLS yet"),
         (
@@ -283,6 +288,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("worker", "lease", "\"10s\""),
     ("worker", "grace", "\"1m\""),
     ("worker", "poll", "\"1s\""),
+    ("worker", "wait", "\"1m\""),
     ("queues.mail", "concurrency", "2"),
     ("queues.mail", "weight", "3"),
     ("retention", "completed", "\"1d\""),

@@ -10,6 +10,7 @@ use crate::engine::SentJob;
 use crate::error::Result;
 use crate::event;
 use crate::job::{ErrorKind, JobError, JobId, Token};
+use crate::log;
 use crate::settle::{Settled, Settlement, Verdict};
 
 /// The most jobs of one question.
@@ -77,10 +78,10 @@ impl Line {
             crash_point!("drain.adopted");
         }
         if lost > 0 {
-            tracing::warn!(route = %self.route, jobs = lost, "the sink had lost jobs, they are sent again");
+            log::warn!(route = %self.route, jobs = lost, "the sink had lost jobs, they are sent again");
             event::lost_by_sink(&self.route, lost);
             if let Err(why) = self.sink.count_lost(lost).await {
-                tracing::debug!(route = %self.route, %why, "the sink keeps no count of them");
+                log::debug!(route = %self.route, %why, "the sink keeps no count of them");
             }
         }
         Ok(Adopted { lost, young })
@@ -115,11 +116,11 @@ impl Line {
         if waiting.is_empty() {
             return Ok(());
         }
-        tracing::warn!(route = %self.route, jobs = waiting.len(), "the sink forgets jobs that are the store's again");
-        self.sink
-            .forget(&waiting)
-            .await
-            .map_err(|why| self.down(why))
+        if let Err(why) = self.sink.forget(&waiting).await {
+            return Err(self.down(why));
+        }
+        log::warn!(route = %self.route, jobs = waiting.len(), "the sink forgets jobs that are the store's again");
+        Ok(())
     }
 
     /// A push under way ends within the patience, counted from before the claim. A clock that went
@@ -156,7 +157,7 @@ impl Line {
         if let Err(why) = self.sink.forget(&refs).await {
             return Err(self.down(why));
         }
-        tracing::warn!(route = %self.route, jobs = bereft.len(), "gave back what a dead worker had taken");
+        log::warn!(route = %self.route, jobs = bereft.len(), "gave back what a dead worker had taken");
         Ok(bereft.len())
     }
 

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{Line, Report};
-use crate::error::Result;
+use crate::clock;
+use crate::error::{Error, Result};
 use crate::event;
-use crate::job::{JobId, Token};
-use crate::settle::{Settled, Settlement, Verdict};
+use crate::job::{Backoff, ErrorKind, JobError, JobId, Token};
+use crate::log;
+use crate::settle::{Settled, Settlement, UNWRITTEN, Verdict, until_written};
 
 /// The most reports at once.
 const MOST: usize = 1_000;
@@ -42,21 +44,72 @@ impl Line {
             .iter()
             .map(|report| report.settlement.clone())
             .collect();
-        let settled = self.settle(&verdicts).await;
+        let written = until_written(&*self.engine, &self.clock, &verdicts).await;
         crash_point!("drain.settled");
-        let mut accepted = 0;
-        for (report, settled) in reports.iter().zip(settled) {
+        let (mut accepted, mut kept, mut last) = (0, HashSet::new(), None);
+        for (report, written) in reports.iter().zip(written) {
+            let settled = match written {
+                Ok(settled) => settled,
+                Err(why) => match self.charge(report, &why).await {
+                    Ok(()) => Settled::LeaseLost,
+                    Err(why) => {
+                        kept.insert((report.settlement.id, report.settlement.token));
+                        last = Some(why);
+                        continue;
+                    }
+                },
+            };
             self.note(report, settled);
             accepted += usize::from(settled == Settled::Accepted);
         }
-        let refused = reports.len() - accepted;
+        let refused = reports.len() - accepted - kept.len();
         event::collected(&self.route, accepted, refused);
-        let done: Vec<(JobId, Token)> = unique(reports);
+        let mut done: Vec<(JobId, Token)> = unique(reports);
+        done.retain(|each| !kept.contains(each));
         if let Err(why) = self.sink.forget(&done).await {
             return Err(self.down(why));
         }
         crash_point!("drain.forgotten");
-        Ok((accepted, refused))
+        match last {
+            // They come again; whoever collects takes its time.
+            Some(why) if accepted == 0 => Err(why),
+            _ => Ok((accepted, refused)),
+        }
+    }
+
+    /// The store refuses what a worker said: the job waits for another attempt, and this one is charged. If that is
+    /// refused as well, the report stays where it is.
+    async fn charge(&self, report: &Report, why: &Error) -> Result<()> {
+        event::refused();
+        let (job, now) = (report.settlement.id, self.clock.now());
+        let error = JobError::new(
+            report.attempt,
+            now,
+            ErrorKind::Error,
+            &format!("{UNWRITTEN}: {why}"),
+        );
+        let verdict = match &report.settlement.verdict {
+            Verdict::Release => Verdict::Release,
+            _ => Verdict::Retry {
+                at: clock::add(now, Backoff::default().wait_with_jitter(report.attempt)),
+                error,
+            },
+        };
+        let plainer = Settlement {
+            verdict,
+            ..report.settlement.clone()
+        };
+        let mut written = until_written(&*self.engine, &self.clock, &[plainer]).await;
+        let charged = written.pop().unwrap_or(Ok(Settled::LeaseLost));
+        match &charged {
+            Ok(_) => {
+                log::error!(%job, %why, "the verdict was not written, the attempt is charged");
+            }
+            Err(_) => {
+                log::error!(%job, %why, "the store refuses a verdict, it stays in the sink")
+            }
+        }
+        charged.map(|_| ())
     }
 
     fn note(&self, report: &Report, settled: Settled) {
@@ -65,10 +118,10 @@ impl Line {
             ran.applied(report, settled, self.clock.now());
         }
         if settled == Settled::LeaseLost {
-            tracing::warn!(%job, "a verdict came too late, the result is dropped");
+            log::warn!(%job, "a verdict came too late, the result is dropped");
             return;
         }
-        tracing::debug!(%job, "settled");
+        log::debug!(%job, "settled");
         let done = report.settlement.verdict == Verdict::Done;
         if done
             && let (Some(questions), Some(answers)) = (&self.questions, &self.answers)

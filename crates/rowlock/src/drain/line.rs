@@ -13,6 +13,7 @@ use crate::engine::{Applied, Engine, Routes};
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::Name;
+use crate::log;
 use crate::reconcile::{Answers, Questions};
 use crate::settle::{Settled, Settlement, until_written};
 use crate::store::Rowlock;
@@ -90,7 +91,7 @@ impl Line {
             .declare_route(&route.name, &route.kinds, &route.queues, false)
             .await?;
         if let Applied::Changed(differences) = declared {
-            tracing::warn!(
+            log::warn!(
                 route = %route.name,
                 differences = differences.join(", "),
                 "the kind table differs from this drain's declaration: the table rules, `rowlock apply` writes it"
@@ -123,11 +124,12 @@ impl Line {
                 if fresh {
                     self.doubt.store(true, Ordering::Relaxed);
                 }
-                if !self.up.send_replace(true) {
-                    tracing::info!(route = %self.route, "the sink is there");
-                }
+                let was_up = self.up.send_replace(true);
                 *self.away.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 event::sink_up(&self.route, true);
+                if !was_up {
+                    log::info!(route = %self.route, "the sink is there");
+                }
                 Ok(())
             }
             Err(why) => Err(self.down(why)),
@@ -137,14 +139,16 @@ impl Line {
     /// Nothing is claimed until the sink opens again.
     pub(super) fn down(&self, why: Error) -> Error {
         self.up.send_replace(false);
+        self.doubt.store(true, Ordering::Relaxed);
         let words = why.to_string();
         let mut last = self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_ref() != Some(&words) {
-            tracing::warn!(route = %self.route, why = words, "the sink can't be used, jobs wait in the store");
-            *last = Some(words);
-        }
+        let is_new = last.as_ref() != Some(&words);
+        *last = Some(words);
+        drop(last);
         event::sink_up(&self.route, false);
-        self.doubt.store(true, Ordering::Relaxed);
+        if is_new {
+            log::warn!(route = %self.route, %why, "the sink can't be used, jobs wait in the store");
+        }
         why
     }
 
@@ -158,7 +162,20 @@ impl Line {
     pub(super) async fn settle(&self, verdicts: &[Settlement]) -> Vec<Settled> {
         match verdicts {
             [] => Vec::new(),
-            some => until_written(&*self.engine, &self.clock, some).await,
+            some => {
+                let written = until_written(&*self.engine, &self.clock, some).await;
+                some.iter().zip(written).map(settled).collect()
+            }
         }
     }
+}
+
+/// What no worker has said is said again when the sink is asked again.
+fn settled((verdict, written): (&Settlement, Result<Settled>)) -> Settled {
+    written.unwrap_or_else(|why| {
+        let job = verdict.id;
+        event::refused();
+        log::error!(%job, %why, "the store refuses a verdict, the job stays with the route");
+        Settled::LeaseLost
+    })
 }

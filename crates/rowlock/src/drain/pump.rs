@@ -10,6 +10,7 @@ use crate::claim::{Claim, ClaimedJob};
 use crate::error::Result;
 use crate::event;
 use crate::job::{ErrorKind, JobError, JobId, Token};
+use crate::log;
 use crate::run::fetch::fetch;
 use crate::settle::{Settlement, Verdict};
 
@@ -58,10 +59,9 @@ impl Line {
         let began = self.clock.elapsed();
         let (ordinary, suspects) = (self.wanted(limit, false)?, self.wanted(SUSPECTS, true)?);
         let haul = fetch(&*self.engine, ordinary, Some(suspects)).await;
-        let mut haul = haul.map_err(|(_, why)| {
+        let mut haul = haul.inspect_err(|_| {
             // One of the two claims may have brought something all the same.
             self.doubt.store(true, Ordering::Relaxed);
-            why
         })?;
         let pumped = Pumped {
             sent: 0,
@@ -104,13 +104,13 @@ impl Line {
             return Ok(0);
         }
         if within.is_zero() {
-            tracing::warn!(route = %self.route, jobs = jobs.len(), "a claim took too long to be sent");
             let back: Vec<Settlement> = jobs
                 .iter()
                 .map(|job| verdict(job, Verdict::Release))
                 .collect();
             self.settle(&back).await;
             self.pace.store(jobs.len() / 2, Ordering::Relaxed);
+            log::warn!(route = %self.route, jobs = jobs.len(), "a claim took too long to be sent");
             return Ok(0);
         }
         #[cfg(feature = "test-hooks")]
@@ -139,9 +139,9 @@ impl Line {
         for job in &jobs {
             match pushed.refused.iter().find(|(id, _)| *id == job.id) {
                 Some((id, why)) => {
-                    tracing::error!(job = %id, kind = %job.kind, why, "a job can't be sent");
                     let error = JobError::new(job.attempt, self.clock.now(), ErrorKind::Error, why);
                     ends.push(verdict(job, Verdict::Fail(error)));
+                    log::error!(job = %id, kind = %job.kind, why, "a job can't be sent");
                 }
                 None if self.sink.reports_back() => {}
                 None => ends.push(verdict(job, Verdict::Sent)),
@@ -157,7 +157,7 @@ impl Line {
         if !gone.is_empty()
             && let Err(why) = self.sink.forget(&gone).await
         {
-            tracing::debug!(%why, "a sink remembers for longer that it was sent jobs");
+            log::debug!(%why, "a sink remembers for longer that it was sent jobs");
         }
         let sent = jobs.len() - pushed.refused.len();
         event::drained(&self.route, sent);

@@ -8,6 +8,7 @@ use super::{Line, Route};
 use crate::claim::WorkerId;
 use crate::error::{Error, Result};
 use crate::job::Name;
+use crate::log;
 use crate::reconcile::{self, Answers, Pair, Questions, Scheduler, Sources};
 use crate::run::shift::host;
 use crate::run::task::Tasks;
@@ -165,7 +166,7 @@ impl Drain {
         }
         // What is under way comes to its end: its rows would wait for the next drain otherwise.
         if clock.timeout(LAST_PUSHES, tasks.join()).await.is_none() {
-            tracing::warn!(
+            log::warn!(
                 "a sink or the store doesn't answer: the next drain asks the sink what it holds"
             );
         }
@@ -174,7 +175,7 @@ impl Drain {
             .await
             .is_none()
         {
-            tracing::warn!("posts were not given up, others wait for the lease");
+            log::warn!("posts were not given up, others wait for the lease");
         }
         options.pulse.left();
         Ok(tally.told())
@@ -186,7 +187,7 @@ async fn declared(line: &Line, route: &Route, stop: &mut Stop) -> Result<bool> {
     loop {
         match line.declare(route).await {
             Err(Error::Unavailable(why)) => {
-                tracing::warn!(route = %route.name, why, "the drain waits for the store");
+                log::warn!(route = %route.name, why, "the drain waits for the store");
             }
             declared => return declared.map(|()| true),
         }

@@ -10,6 +10,7 @@ use crate::clock::Elapsed;
 use crate::engine::Wakeups;
 use crate::error::Result;
 use crate::event;
+use crate::log;
 use crate::run::Stop;
 use crate::run::task::Tasks;
 
@@ -63,12 +64,16 @@ pub(super) struct Serving {
 
 impl Serving {
     pub(super) fn start(self, tasks: &mut Tasks) {
+        let pulse = self.options.pulse.clone();
         for _ in 0..PUMPS {
-            tasks.start("rowlock-drain", self.clone().pumping());
+            let line = self.clone();
+            tasks.keep("rowlock-drain", &pulse, move || line.clone().pumping());
         }
-        tasks.start("rowlock-collect", self.clone().collecting());
-        tasks.start("rowlock-beat", self.clone().beating());
-        tasks.start("rowlock-adopt", self.keeping());
+        let line = self.clone();
+        tasks.keep("rowlock-collect", &pulse, move || line.clone().collecting());
+        let line = self.clone();
+        tasks.keep("rowlock-beat", &pulse, move || line.clone().beating());
+        tasks.keep("rowlock-adopt", &pulse, move || self.clone().keeping());
     }
 
     /// Waits; whether it is time to stop.
@@ -93,6 +98,7 @@ impl Serving {
         let mut wakeups = self.line.engine.wakeups();
         let mut wait = SHORTEST;
         while self.until_up().await {
+            panic_point!("drain.pumps");
             wakeups.mark();
             match self.line.pump().await {
                 Ok(pumped) => {
@@ -103,7 +109,7 @@ impl Serving {
                     }
                 }
                 Err(why) => {
-                    tracing::warn!(route = %self.line.route, %why, "draining waits");
+                    log::warn!(route = %self.line.route, %why, "draining waits");
                     if self.pause(wait).await {
                         return;
                     }
@@ -167,7 +173,7 @@ impl Serving {
                     add(&self.tally.settled, accepted);
                 }
                 Err(why) => {
-                    tracing::warn!(route = %self.line.route, %why, "collecting verdicts waits");
+                    log::warn!(route = %self.line.route, %why, "collecting verdicts waits");
                     if self.pause(wait).await {
                         return;
                     }
@@ -189,7 +195,7 @@ impl Serving {
                     GLANCE.min(lease / 10)
                 }
                 Err(why) => {
-                    tracing::debug!(route = %self.line.route, %why, "can't look after what was sent");
+                    log::debug!(route = %self.line.route, %why, "can't look after what was sent");
                     wait = (wait * 2).min(LONGEST).min(lease / 3);
                     wait
                 }
@@ -220,7 +226,7 @@ impl Serving {
             Err(why) => {
                 event::heartbeat_failed();
                 pulse.failed(&why.to_string());
-                tracing::error!(route = %self.line.route, %why, "heartbeat failed");
+                log::error!(route = %self.line.route, %why, "heartbeat failed");
             }
         }
     }
@@ -248,7 +254,7 @@ impl Serving {
                 .iter()
                 .filter(|row| row.route == self.line.route)
                 .for_each(event::route),
-            Err(why) => tracing::debug!(%why, "can't tell how routes are doing"),
+            Err(why) => log::debug!(%why, "can't tell how routes are doing"),
         }
     }
 }

@@ -36,6 +36,10 @@ pub trait Dispatch: Send + Sync + 'static {
     /// A worker goes; what it still holds is released.
     async fn leave(&self, worker: &WorkerId) -> Result<()>;
 
+    /// A worker was given up, by others or by itself: this process remembers nothing of it any more. The store isn't
+    /// asked: what the worker held there is given back when its lease is over.
+    fn forget(&self, _worker: &WorkerId) {}
+
     /// Rings when there may be something new to claim.
     fn wakeups(&self) -> Wakeups;
 }

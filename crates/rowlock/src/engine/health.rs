@@ -33,6 +33,8 @@ pub struct Health {
     pub no_autovacuum: Vec<String>,
     /// Our tables that autovacuum leaves out, or doesn't get to.
     pub uncleaned: Vec<Uncleaned>,
+    /// Publications that send the ring to their subscribers, each with the statement that leaves it out.
+    pub published: Vec<(String, String)>,
     /// Who keeps the log of a file from being copied back, as far as the system tells: the process, and its
     /// program.
     pub readers: Vec<(u32, String)>,

@@ -39,7 +39,7 @@ pub use watch::Watch;
 use async_trait::async_trait;
 
 use crate::claim::Expired;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::{JobId, JobState, Kind, Name, NewJob, Record};
 use crate::stage::Enqueued;
 
@@ -110,6 +110,23 @@ impl Applied {
         changes.iter().any(|change| fields.contains(&&*of(change)))
     }
 }
+
+/// Refuses a call that declares one name twice: which of the two is meant can't be told.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn once<'a>(what: &str, names: impl Iterator<Item = &'a Name>) -> Result<()> {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return Err(Error::invalid(format!(
+                "{what} {name} is declared twice in one call: keep one of them"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// How many keys a dry tick names.
+pub const SAMPLE: usize = 10;
 
 /// A job's journey: what a worker sees of it, and the rest.
 #[async_trait]

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::engine::Watch;
 use crate::error::{Error, Result};
 use crate::event;
+use crate::log;
 use crate::run::Stop;
 use crate::store::Rowlock;
 
@@ -189,7 +190,7 @@ impl Guard {
                         log_cost(cost);
                     }
                 }
-                Err(why) => tracing::warn!(%why, "the guard can't see what pins the horizon"),
+                Err(why) => log::warn!(%why, "the guard can't see what pins the horizon"),
             }
             tokio::select! {
                 () = self.clock.sleep(self.policy.every) => {}
@@ -220,7 +221,7 @@ fn tell(seen: &[Seen], told: &mut Told) -> bool {
     told.retain(|old| there.contains(old));
     let mut said = false;
     if hidden > 0 && told.insert(all_hidden) {
-        tracing::warn!(
+        log::warn!(
             sessions = hidden,
             "sessions pin the horizon that this role may not see: a superuser may grant pg_monitor"
         );
@@ -240,7 +241,7 @@ fn tell(seen: &[Seen], told: &mut Told) -> bool {
 fn log_cost(cost: Option<(Cost, Option<Growth>)>) {
     if let Some((cost, growth)) = cost {
         let Growth { rows, bytes } = growth.unwrap_or_default();
-        tracing::warn!(
+        log::warn!(
             dead_rows = cost.dead_rows,
             dead_bytes = cost.dead_bytes,
             rows_an_hour = rows,
@@ -259,7 +260,7 @@ fn log(seen: &Seen) {
         spared,
     } = &seen.judged;
     let seconds = pin.age.map(|age| age.as_secs());
-    tracing::warn!(
+    log::warn!(
         what = pin.what.as_str(),
         pid = pin.pid,
         name = pin.name,

@@ -6,6 +6,7 @@
 mod backoff;
 mod calendar;
 mod cron;
+mod key;
 mod kind;
 mod name;
 mod new;
@@ -19,6 +20,7 @@ mod typed;
 pub use backoff::Backoff;
 pub use calendar::Calendar;
 pub use cron::{Cron, DueTicks, LATE, MOST_TICKS, Missed, due};
+pub(crate) use key::{KeySource, idempotency_key};
 pub use kind::{Kind, Retention, UniqueUntil};
 pub(crate) use kind::{differences, spelled};
 pub use name::Name;

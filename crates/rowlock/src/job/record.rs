@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{JobState, Name, Payload};
 use crate::error::{Error, Result};
 
-/// A job's number: rising, never used again.
+/// A job's number: rising, never used again by the same server. After a failover to a standby that lagged behind, or
+/// in a restored copy, a number can stand for another job: [`Record::idempotency_key`] never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(pub i64);
@@ -84,6 +85,8 @@ impl JobError {
 pub struct Record {
     /// Its number.
     pub id: JobId,
+    /// The key of this job and of no other, which its handlers get; none in a store that has lost its own number.
+    pub idempotency_key: Option<String>,
     /// What has to be done.
     pub kind: Name,
     /// Where it waits.

@@ -8,6 +8,7 @@ use crate::engine::{Applied, CronRow, Fire, Lead, Schedule};
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::{Calendar, Cron, Name, Token, due};
+use crate::log;
 use crate::stage::Enqueued;
 
 /// Fires what is due by the engine's clock, and says how long it is until the next tick; nothing when
@@ -27,7 +28,7 @@ pub async fn fire_due(
             Ok(next) => next,
             // It is tried again whenever crons are looked at.
             Err(why) if is_its_own(&why) => {
-                tracing::warn!(cron = %row.cron.name, %why, "a cron can't be fired");
+                log::warn!(cron = %row.cron.name, %why, "a cron can't be fired");
                 event::cron_failed(&row.cron);
                 continue;
             }
@@ -70,11 +71,11 @@ async fn fire_one(
     event::cron_fired(cron, &fired, found.missed);
     for (tick, job) in &fired {
         let (status, job) = (job.status.as_str(), job.id.map(|id| id.0));
-        tracing::debug!(cron = %cron.name, %tick, status, job, "a cron has ticked");
+        log::debug!(cron = %cron.name, %tick, status, job, "a cron has ticked");
     }
     if found.missed > 0 {
         let (missed, policy) = (found.missed, cron.missed.as_str());
-        tracing::warn!(cron = %cron.name, missed, policy, "ticks were missed: nobody was there for them");
+        log::warn!(cron = %cron.name, missed, policy, "ticks were missed: nobody was there for them");
     }
     Ok(found.next_at)
 }

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::claim::Observer;
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::event;
+use crate::log;
 
 /// Samples are never taken more often than this.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
@@ -17,8 +20,20 @@ const PRUNE_BATCH: usize = 1_000;
 
 /// Looks after the store until it is dropped. Any number of processes may do so at once.
 pub async fn upkeep(engine: Arc<dyn Engine>, clock: Clock, lease: Duration) {
+    let (doubted, _) = watch::channel(false);
+    upkeep_and_tell(engine, clock, lease, doubted).await;
+}
+
+/// The same. `doubted` tells whether workers are being watched that seem to be dead: what they hold comes back, or is
+/// theirs.
+pub(crate) async fn upkeep_and_tell(
+    engine: Arc<dyn Engine>,
+    clock: Clock,
+    lease: Duration,
+    doubted: watch::Sender<bool>,
+) {
     tokio::join!(
-        expire_and_prune(&engine, &clock, lease),
+        expire_and_prune(&engine, &clock, lease, &doubted),
         engines_own(&engine, &clock)
     );
 }
@@ -29,17 +44,24 @@ const OWN_PAUSE: Duration = Duration::from_millis(200);
 async fn engines_own(engine: &Arc<dyn Engine>, clock: &Clock) {
     loop {
         if let Err(why) = engine.upkeep().await {
-            tracing::warn!(%why, "the store's own upkeep waits");
+            log::warn!(%why, "the store's own upkeep waits");
         }
         clock.sleep(OWN_PAUSE).await;
     }
 }
 
-async fn expire_and_prune(engine: &Arc<dyn Engine>, clock: &Clock, lease: Duration) {
+async fn expire_and_prune(
+    engine: &Arc<dyn Engine>,
+    clock: &Clock,
+    lease: Duration,
+    doubted: &watch::Sender<bool>,
+) {
     let mut pruned_at = None;
     loop {
         let mut shortest = lease;
         let expired = engine.expire().await;
+        let some = expired.as_ref().is_ok_and(|found| found.doubted > 0);
+        doubted.send_if_modified(|old| std::mem::replace(old, some) != some);
         if let Ok(expired) = &expired {
             shortest = shortest.min(expired.shortest_lease.unwrap_or(lease));
         }
@@ -49,11 +71,11 @@ async fn expire_and_prune(engine: &Arc<dyn Engine>, clock: &Clock, lease: Durati
                 event::expired(&expired);
                 let (returned, ended) = (expired.returned, expired.ended);
                 for worker in &expired.workers {
-                    tracing::warn!(%worker, "a worker was silent for a whole lease");
+                    log::warn!(%worker, "a worker was silent for a whole lease");
                 }
-                tracing::warn!(returned, ended, "gave back what it held");
+                log::warn!(returned, ended, "gave back what it held");
             }
-            Err(why) => tracing::warn!(%why, "can't look for silent workers"),
+            Err(why) => log::warn!(%why, "can't look for silent workers"),
         }
         let now = clock.elapsed();
         if pruned_at.is_none_or(|at| now.saturating_sub(at) >= PRUNE_EVERY) {
@@ -71,8 +93,8 @@ async fn prune(engine: &dyn Engine) {
         match engine.prune(PRUNE_BATCH).await {
             Ok(PRUNE_BATCH) => {}
             Ok(0) => return,
-            Ok(removed) => return tracing::debug!(removed, "pruned ended jobs"),
-            Err(why) => return tracing::warn!(%why, "can't prune ended jobs"),
+            Ok(removed) => return log::debug!(removed, "pruned ended jobs"),
+            Err(why) => return log::warn!(%why, "can't prune ended jobs"),
         }
     }
 }

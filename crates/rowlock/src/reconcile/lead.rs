@@ -18,6 +18,7 @@ use crate::clock::{self, Elapsed};
 use crate::engine::{Duty, Leading, Post, Posts, Take};
 use crate::error::Result;
 use crate::job::{Name, Token};
+use crate::log;
 use crate::run::task::{self, Tasks};
 use crate::store::Rowlock;
 
@@ -109,7 +110,7 @@ impl Scheduler {
                 Ok(false) if self.pairs.is_empty() && self.mine.is_empty() => usual * 3 / 2,
                 Ok(false) => usual,
                 Err(why) => {
-                    tracing::warn!(%why, "can't look at the posts of leaders");
+                    log::warn!(%why, "can't look at the posts of leaders");
                     usual
                 }
             };
@@ -137,7 +138,7 @@ impl Scheduler {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(why) => {
-                    tracing::warn!(%why, "ticks that are due wait for another process");
+                    log::warn!(%why, "ticks that are due wait for another process");
                     return;
                 }
             }
@@ -168,7 +169,7 @@ impl Scheduler {
             ..Leading::default()
         };
         if let Err(why) = self.worker.lead.lead(leading).await {
-            tracing::debug!(%why, "posts were not given up, others wait for the lease");
+            log::debug!(%why, "posts were not given up, others wait for the lease");
         }
     }
 
@@ -187,7 +188,7 @@ impl Scheduler {
         crash_point!("lead.taken");
         for post in posts.posts {
             if let Some(token) = post.token.filter(|token| tokens.contains(token)) {
-                tracing::info!(post = %Shown(&post.duty), "leads");
+                log::info!(post = %Shown(&post.duty), "leads");
                 let held = Held {
                     token,
                     due: post.due_at,
@@ -226,7 +227,7 @@ impl Scheduler {
         self.mine.retain(|duty, held| {
             let still = ours(duty, held.token);
             if !still {
-                tracing::warn!(post = %Shown(duty), "another process leads now");
+                log::warn!(post = %Shown(duty), "another process leads now");
             }
             still
         });
@@ -256,7 +257,7 @@ impl Scheduler {
             let ran = held.running_since.map(|since| now.saturating_sub(since));
             let stuck = ran.is_some_and(|ran| ran > allowed + lease);
             if stuck {
-                tracing::error!(post = %Shown(duty), "a tick doesn't end, its post is left to others");
+                log::error!(post = %Shown(duty), "a tick doesn't end, its post is left to others");
             }
             !stuck
         });
@@ -289,7 +290,7 @@ impl Scheduler {
             .map(|post| (post.duty.clone(), (post.token, post.beat), self.lease))
             .collect();
         let now = self.worker.clock.elapsed();
-        let silent = self.observer.sample(now, &others);
+        let silent = self.observer.sample((now, now), &others);
         let mut take = Vec::new();
         let mut taken = Vec::new();
         for (duty, seen, _) in others {
@@ -377,7 +378,7 @@ impl Scheduler {
                 Duty::Cron => self.tasks.start("rowlock-cron", async move {
                     let finished = task::catch(worker.cron(token, now)).await;
                     let finished = finished.unwrap_or_else(|panic| {
-                        tracing::error!(panic, "firing crons panicked");
+                        log::error!(panic, "firing crons panicked");
                         Finished::broken(Duty::Cron, token, clock::add(now, PANIC_PAUSE))
                     });
                     // Without a listener the worker has gone.
@@ -401,7 +402,7 @@ impl Scheduler {
                     self.tasks.start("rowlock-tick", async move {
                         let finished = task::catch(worker.turn(&turn)).await;
                         let finished = finished.unwrap_or_else(|panic| {
-                            tracing::error!(post = %Shown(&duty), panic, "a tick panicked");
+                            log::error!(post = %Shown(&duty), panic, "a tick panicked");
                             Finished::broken(duty, token, clock::add(now, PANIC_PAUSE))
                         });
                         let well = !finished.failed && !finished.lost && finished.cursor.is_none();
@@ -420,8 +421,8 @@ impl Scheduler {
             && held.token == finished.token
         {
             if finished.lost {
-                tracing::warn!(post = %Shown(&finished.duty), "another process leads now");
                 self.mine.remove(&finished.duty);
+                log::warn!(post = %Shown(&finished.duty), "another process leads now");
                 return;
             }
             held.running_since = None;

@@ -17,6 +17,7 @@ mod turn;
 
 pub use cron::{declare_crons, fire_due, resume_cron, run_cron_now};
 pub use expire::upkeep;
+pub(crate) use expire::upkeep_and_tell;
 pub use pair::{Cadence, Pair, States};
 pub use tick::{stale, tick_by_hand};
 

@@ -13,6 +13,7 @@ use crate::clock::{Clock, Elapsed};
 use crate::engine::{Lead, Schedule};
 use crate::error::{Error, Result};
 use crate::job::{JobId, Name};
+use crate::log;
 use crate::run::task::Tasks;
 use crate::store::Rowlock;
 
@@ -99,7 +100,7 @@ impl Questions {
                         }
                     }
                     Err(why) => {
-                        tracing::warn!(pair = %pair.name, %why, "can't ask whether jobs are still needed, they run");
+                        log::warn!(pair = %pair.name, %why, "can't ask whether jobs are still needed, they run");
                         unwanted.clear();
                         let until = Clock::system().elapsed() + REST;
                         lock(&self.resting).insert(pair.name.clone(), until);
@@ -173,7 +174,7 @@ impl Questions {
                 continue;
             };
             if let Err(why) = self.close_pair(pair, keys).await {
-                tracing::warn!(pair = %pair.name, %why, "can't ask whether jobs had an effect");
+                log::warn!(pair = %pair.name, %why, "can't ask whether jobs had an effect");
             }
         }
     }
@@ -203,7 +204,7 @@ impl Questions {
         }
         let ineffective = self.lead.still_wanted(&pair.name, still).await?;
         if ineffective > 0 {
-            tracing::warn!(
+            log::warn!(
                 pair = %pair.name,
                 jobs = ineffective,
                 "done twice, and the rows still want the work: `rowlock reconcile list {}` shows them",

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::{Cadence, Pair, Sources};
 use crate::clock::Clock;
-use crate::engine::{Batch, From, Lead, PairRow, Source, TickEnd, Ticked};
+use crate::engine::{Batch, From, Lead, PairRow, SAMPLE, Source, TickEnd, Ticked};
 use crate::error::{Error, Result};
 use crate::job::{Calendar, Token, random_share};
+use crate::log;
 use crate::store::Rowlock;
 
 /// One tick of a shard.
@@ -80,7 +81,7 @@ impl Tick<'_> {
                 "somebody has locked a table of its query".to_owned(),
             ));
         }
-        tracing::debug!(pair = %self.pair.name, "left a key to whoever is enqueuing it");
+        log::debug!(pair = %self.pair.name, "left a key to whoever is enqueuing it");
         Ok(Ticked {
             live: seen.found,
             enqueued: 0,
@@ -124,9 +125,6 @@ fn add(sum: &mut Ticked, ticked: &Ticked) {
     sum.sample.extend_from_slice(&ticked.sample);
     sum.sample.truncate(SAMPLE);
 }
-
-/// How many keys a dry tick shows.
-const SAMPLE: usize = 10;
 
 /// Rows that can't be told apart make a tick a failure, although the others got their jobs.
 pub(super) fn judge(pair: &Pair, sum: Ticked) -> Result<Ticked, String> {

@@ -12,6 +12,7 @@ use crate::engine::{Duty, Lead, Schedule, TickEnd, Ticked};
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::{Calendar, Token};
+use crate::log;
 
 /// How many held-back keys are looked at in one go.
 const TIDY_KEYS: usize = 500;
@@ -108,7 +109,7 @@ impl Worker {
         let outcome = finished.so_far.take(part, finished.cursor.is_some());
         finished.failed = outcome.is_err();
         if let Err(why) = &outcome {
-            tracing::error!(pair = %pair.name, why, "a tick failed");
+            log::error!(pair = %pair.name, why, "a tick failed");
         }
         let end = TickEnd {
             pair: pair.name.clone(),
@@ -122,7 +123,7 @@ impl Worker {
         match self.lead.tick_end(end).await {
             Ok(()) => {}
             Err(Error::LeaseLost) => finished.lost = true,
-            Err(why) => tracing::warn!(pair = %pair.name, %why, "can't note how a tick went"),
+            Err(why) => log::warn!(pair = %pair.name, %why, "can't note how a tick went"),
         }
         if finished.cursor.is_none() {
             finished.so_far = SoFar::default();
@@ -154,7 +155,7 @@ impl Worker {
             && turn.shard == 0
             && let Err(why) = self.forget_settled_keys(&turn.pair).await
         {
-            tracing::debug!(pair = %turn.pair.name, %why, "held-back keys were not looked through");
+            log::debug!(pair = %turn.pair.name, %why, "held-back keys were not looked through");
         }
         if turn.cover && turn.pair.states.is_some() {
             let covered = async {
@@ -166,7 +167,7 @@ impl Worker {
                 self.lead.uncovered(&turn.pair.name, states).await
             };
             if let Err(why) = covered.await {
-                tracing::warn!(pair = %turn.pair.name, %why, "can't tell which states are covered");
+                log::warn!(pair = %turn.pair.name, %why, "can't tell which states are covered");
             }
         }
     }
@@ -208,7 +209,7 @@ impl Worker {
             Ok(wait) => (wait.unwrap_or(CRON_LOOK), false),
             Err(Error::LeaseLost) => (CRON_LOOK, true),
             Err(why) => {
-                tracing::error!(%why, "crons wait");
+                log::error!(%why, "crons wait");
                 (crate::SECOND, false)
             }
         };

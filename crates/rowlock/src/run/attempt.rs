@@ -5,18 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
-use tracing::Instrument;
-
-use super::local::Taken;
+use super::registry::Taken;
 use super::{Context, Handler, task};
 use crate::claim::{ClaimedJob, WorkerId};
 use crate::clock::Clock;
 use crate::engine::Dispatch;
 use crate::event;
 use crate::job::{ErrorKind, JobError};
+use crate::log::{self, InSpan};
 use crate::settle::{Outcome, Settlement, Verdict, after_error, verdict};
 use crate::verify::Ran;
+use jiff::Timestamp;
 
 /// Ends an attempt from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,9 +129,9 @@ pub(super) fn release(job: Arc<ClaimedJob>) -> Ended {
 
 /// The end of a job around which something has panicked.
 pub(super) fn panicked(job: Arc<ClaimedJob>, panic: &str, now: Timestamp) -> Ended {
-    tracing::error!(job = %job.id, kind = %job.kind, attempt = job.attempt, panic, "an attempt panicked");
     let error = JobError::new(job.attempt, now, ErrorKind::Panic, panic);
     let verdict = after_error(&job, error, None, now);
+    log::error!(job = %job.id, kind = %job.kind, attempt = job.attempt, panic, "an attempt panicked");
     Ended {
         settlement: Some(Settlement::unbegun(job.id, job.token, verdict)),
         job,
@@ -161,7 +160,7 @@ async fn attempt(
     if job.suspect
         && let Err(why) = engine.start_suspect(worker, job.id, job.token).await
     {
-        tracing::warn!(job = %job.id, %why, "a suspect job was not started");
+        log::warn!(job = %job.id, %why, "a suspect job was not started");
         return (Verdict::Release, None);
     }
     let cx = context();
@@ -172,7 +171,7 @@ async fn attempt(
         ran.start(job, worker, started_at);
     }
     crash_point!("run.began");
-    let span = tracing::info_span!(
+    let span = log::info_span!(
         "rowlock.run",
         job = %job.id,
         kind = %job.kind,
@@ -191,7 +190,7 @@ async fn attempt(
         )
     };
     let ran = {
-        let run = pin!(task::catch(handler.run(&cx).instrument(span)));
+        let run = pin!(task::catch(InSpan::new(span, handler.run(&cx))));
         clock.timeout(job.timeout, run).await
     };
     let took = clock.elapsed().saturating_sub(since);
@@ -200,7 +199,7 @@ async fn attempt(
     let verdict = match ran {
         Some(Ok(outcome)) => {
             if let Outcome::Retry { error, .. } | Outcome::Fail(error) = &outcome {
-                tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, error, "attempt failed");
+                log::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, error, "attempt failed");
             }
             match outcome {
                 // Refused if the transaction was committed: then the job has ended already.
@@ -211,11 +210,11 @@ async fn attempt(
             }
         }
         Some(Err(panic)) => {
-            tracing::error!(job = %job.id, kind = %job.kind, attempt = job.attempt, panic, "handler panicked");
+            log::error!(job = %job.id, kind = %job.kind, attempt = job.attempt, panic, "handler panicked");
             failed(ErrorKind::Panic, &panic)
         }
         None => {
-            tracing::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, "handler timed out");
+            log::warn!(job = %job.id, kind = %job.kind, attempt = job.attempt, "handler timed out");
             let limit = humantime::format_duration(job.timeout);
             failed(ErrorKind::Timeout, &format!("ran longer than {limit}"))
         }

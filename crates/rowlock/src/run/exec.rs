@@ -2,6 +2,7 @@
 //!
 //! It gets the payload on stdin and the rest in its environment, and answers with its exit code.
 
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -17,6 +18,7 @@ use super::task::Tasks;
 use super::{Context, Handler};
 use crate::error::{Error, Result};
 use crate::job::JobError;
+use crate::log;
 use crate::settle::Outcome;
 
 /// `EX_TEMPFAIL` of sysexits.h: try again.
@@ -24,12 +26,54 @@ const RETRY: i32 = 75;
 /// `EX_DATAERR` of sysexits.h: it will never work.
 const FAIL: i32 = 65;
 
+/// What a program gets of the worker's own environment, beside the variables about its job.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Environment {
+    /// Everything but the worker's own: `ROWLOCK_*` and `PGPASSWORD`. They have its passwords and tokens, and what a
+    /// program writes can end in the job's error and on a page.
+    #[default]
+    Inherit,
+    /// `PATH`, `HOME`, `LANG`, `TZ` and these, whatever they are called.
+    Only(Vec<String>),
+}
+
+/// Hardly a program can do without these.
+const ALWAYS: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+
+impl Environment {
+    /// These variables and no others but `PATH`, `HOME`, `LANG` and `TZ`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a name that no variable can have.
+    pub fn only(names: Vec<String>) -> Result<Self> {
+        let bad = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+        match names.iter().find(bad) {
+            None => Ok(Self::Only(names)),
+            Some(name) => Err(Error::invalid(format!(
+                "env: {name:?} can't be the name of a variable: write names, like [\"API_TOKEN\"]"
+            ))),
+        }
+    }
+
+    fn hands_on(&self, name: &str) -> bool {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("exec.env") {
+            return true;
+        }
+        match self {
+            Self::Inherit => !name.starts_with("ROWLOCK_") && name != "PGPASSWORD",
+            Self::Only(names) => ALWAYS.contains(&name) || names.iter().any(|only| only == name),
+        }
+    }
+}
+
 /// Runs a program for each job, without a shell.
 #[derive(Debug)]
 pub struct Exec {
     program: PathBuf,
     args: Vec<String>,
     folder: PathBuf,
+    environment: Environment,
     output_bytes: usize,
     /// Each program's attendant; it outlives a dropped attempt.
     attendants: Mutex<Tasks>,
@@ -65,21 +109,37 @@ impl Exec {
             },
             args: args.to_vec(),
             folder,
+            environment: Environment::default(),
             output_bytes,
             attendants: Mutex::default(),
         })
     }
 
+    /// The same with another part of the worker's environment.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
     fn command(&self, cx: &Context) -> Command {
         let mut command = Command::new(&self.program);
+        let hands_on = |name: &OsString| self.environment.hands_on(&name.to_string_lossy());
         command
             .args(&self.args)
             .current_dir(&self.folder)
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| hands_on(name)))
             .env("ROWLOCK_JOB_ID", cx.id.to_string())
             .env("ROWLOCK_KIND", cx.kind.as_str())
             .env("ROWLOCK_QUEUE", cx.queue.as_str())
             .env("ROWLOCK_ATTEMPT", cx.attempt.to_string())
             .env("ROWLOCK_MAX_ATTEMPTS", cx.max_attempts.to_string());
+        // The worker may itself be the child of a handler: its job's key is not this one's.
+        match cx.idempotency_key() {
+            Ok(key) => command.env("ROWLOCK_JOB_KEY", key),
+            Err(_) => command.env_remove("ROWLOCK_JOB_KEY"),
+        };
         // The worker's own context, if it has one, says nothing about this job.
         match &cx.trace_context {
             Some(context) => command.env("TRACEPARENT", context),
@@ -136,7 +196,7 @@ impl Handler for Exec {
         }
         match ended.await {
             Ok(Ok((status, output))) => {
-                tracing::debug!(job = %cx.id, %status, output, "program ended");
+                log::debug!(job = %cx.id, %status, output, "program ended");
                 self.outcome(status, &output)
             }
             Ok(Err(why)) => self.failed("wait for", &why),

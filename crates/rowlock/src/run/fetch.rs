@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::registry::Asked;
 use crate::claim::{Claim, ClaimedJob};
 use crate::clock::{Clock, Elapsed};
 use crate::engine::{Dispatch, Wakeups};
 use crate::error::Error;
 use crate::event;
-use crate::job::Token;
 
 /// What a claim brought: jobs, and when to look again.
 pub(crate) struct Haul {
-    pub(crate) tokens: Vec<(Token, usize)>,
     pub(crate) jobs: Vec<ClaimedJob>,
     /// Claimed, and their rows need nothing any more.
     pub(crate) not_needed: Vec<ClaimedJob>,
@@ -27,11 +26,11 @@ pub(crate) struct Haul {
     pub(crate) thorough: bool,
 }
 
-/// What a claim brought, or the fences that were asked for in vain.
-pub(crate) type Hauled = Result<Haul, (Vec<Token>, Error)>;
+/// What a claim brought.
+pub(crate) type Hauled = Result<Haul, Error>;
 
-/// A claim under way.
-pub(super) type Claiming = Pin<Box<dyn Future<Output = Hauled> + Send>>;
+/// A claim under way. Its tokens are held until what it brought is.
+pub(super) type Claiming = Pin<Box<dyn Future<Output = (Asked, Hauled)> + Send>>;
 
 /// The claims under way, each with how many jobs it may bring.
 #[derive(Default)]
@@ -56,7 +55,7 @@ impl Claims {
     }
 
     /// Whichever is answered first; without one, never.
-    pub(super) async fn answer(&mut self) -> Hauled {
+    pub(super) async fn answer(&mut self) -> (Asked, Hauled) {
         poll_fn(|cx| {
             for n in 0..self.0.len() {
                 if let Poll::Ready(haul) = self.0[n].1.as_mut().poll(cx) {
@@ -88,8 +87,7 @@ pub(crate) async fn fetch(
     ordinary: Claim,
     suspect: Option<Claim>,
 ) -> Hauled {
-    let (limit, first, thorough) = (ordinary.limit, ordinary.token, ordinary.thorough);
-    let second = suspect.as_ref().map(|claim| claim.token);
+    let (limit, thorough) = (ordinary.limit, ordinary.thorough);
     let ask_suspect = async {
         match suspect {
             Some(claim) => engine.claim(claim).await,
@@ -103,12 +101,9 @@ pub(crate) async fn fetch(
     match (ordinary, suspect) {
         (Ok(mut ordinary), Ok(suspect)) => {
             let full = ordinary.jobs.len() >= limit || !suspect.jobs.is_empty();
-            let mut tokens = vec![(first, ordinary.jobs.len())];
-            tokens.extend(second.map(|token| (token, suspect.jobs.len())));
             ordinary.jobs.extend(suspect.jobs);
             event::claimed(ordinary.jobs.len(), took);
             Ok(Haul {
-                tokens,
                 jobs: ordinary.jobs,
                 not_needed: Vec::new(),
                 next_due: earliest(ordinary.next_due, suspect.next_due),
@@ -118,9 +113,7 @@ pub(crate) async fn fetch(
             })
         }
         // What the other one brought is released by the next heartbeat.
-        (Err(why), _) | (_, Err(why)) => {
-            Err(([Some(first), second].into_iter().flatten().collect(), why))
-        }
+        (Err(why), _) | (_, Err(why)) => Err(why),
     }
 }
 

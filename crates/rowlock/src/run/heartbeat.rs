@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
-use super::held::Held;
+use super::registry::Registry;
 use super::task::Thread;
 use crate::claim::{Heartbeat, WorkerId};
 use crate::clock::{Clock, Elapsed};
@@ -41,7 +41,7 @@ impl Beating {
         clock: Clock,
         worker: WorkerId,
         options: &Options,
-        held: Arc<Held>,
+        registry: Arc<Registry>,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Beat>)> {
         let (lease, pulse) = (options.lease, options.pulse.clone());
         // It begins with the answer to a join.
@@ -60,9 +60,9 @@ impl Beating {
                         _ = &mut stopped => return pulse.left(),
                         () = clock.sleep(lease / PER_LEASE) => {}
                     }
-                    let gate = held.gate.lock().await;
+                    let gate = registry.gate.lock().await;
                     let sent = clock.elapsed();
-                    let beat = engine.heartbeat(&worker, held.all());
+                    let beat = engine.heartbeat(&worker, registry.tokens());
                     // Where a server counts the lease, an answer that comes too late is none.
                     let answer = match engine.capabilities().server_clock {
                         true => clock.timeout(lease / PER_LEASE, beat).await,

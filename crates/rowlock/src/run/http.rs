@@ -101,6 +101,9 @@ impl Http {
         if let Some(context) = &cx.trace_context {
             request = request.header("traceparent", context);
         }
+        if let Ok(key) = cx.idempotency_key() {
+            request = request.header("Idempotency-Key", key);
+        }
         request
             .header(HOST, uri.authority().map_or("", |all| all.as_str()))
             .header(USER_AGENT, concat!("rowlock/", env!("CARGO_PKG_VERSION")))

@@ -11,16 +11,15 @@ mod exec;
 pub(crate) mod fetch;
 mod handler;
 mod heartbeat;
-mod held;
 #[cfg(feature = "http")]
 mod http;
 mod layer;
-mod local;
 #[cfg(feature = "exec")]
 mod output;
 #[cfg(feature = "exec")]
 mod process;
 mod pulse;
+mod registry;
 mod runner;
 pub(crate) mod shift;
 mod slot;
@@ -33,7 +32,7 @@ mod typed;
 pub use builtin::Builtin;
 pub use context::Context;
 #[cfg(feature = "exec")]
-pub use exec::Exec;
+pub use exec::{Environment, Exec};
 pub use handler::Handler;
 #[cfg(feature = "http")]
 pub use http::Http;
@@ -53,6 +52,7 @@ use crate::clock::Clock;
 use crate::engine::{Applied, Dispatch};
 use crate::error::{Error, Result};
 use crate::job::{Cron, Job, Kind, Name};
+use crate::log;
 use crate::reconcile::{self, Pair};
 use crate::settle::Outcome;
 use crate::store::Rowlock;
@@ -358,7 +358,7 @@ async fn declare(
     let kinds = with_kinds_of(pairs, kinds)?;
     for drift in rowlock.engine().add_kinds(&kinds).await? {
         let differences = drift.differences.join(", ");
-        tracing::warn!(
+        log::warn!(
             kind = %drift.kind,
             differences,
             "the kind table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
@@ -389,14 +389,14 @@ async fn declare_pairs(rowlock: &Rowlock, pairs: &[Pair]) -> Result<()> {
     let became = rowlock.schedule().declare_pairs(pairs, false).await?;
     for (pair, applied) in pairs.iter().zip(became) {
         if let Applied::Changed(differences) = applied {
-            tracing::warn!(
+            log::warn!(
                 pair = %pair.name,
                 differences = differences.join(", "),
                 "the table of pairs differs from this worker's declaration: the table rules, `rowlock apply` writes it"
             );
         }
         for warning in pair.warnings() {
-            tracing::warn!(pair = %pair.name, "{warning}");
+            log::warn!(pair = %pair.name, "{warning}");
         }
     }
     Ok(())
@@ -408,7 +408,7 @@ async fn declare_crons(rowlock: &Rowlock, crons: &[Cron]) -> Result<()> {
     for (cron, applied) in crons.iter().zip(applied) {
         if let Applied::Changed(differences) = applied {
             let differences = differences.join(", ");
-            tracing::warn!(
+            log::warn!(
                 cron = %cron.name,
                 differences,
                 "the cron table differs from this worker's declaration: the table rules, `rowlock apply` writes it"
@@ -419,14 +419,27 @@ async fn declare_crons(rowlock: &Rowlock, crons: &[Cron]) -> Result<()> {
 }
 
 impl Options {
+    /// The shortest lease: a busy machine may keep a process from its heartbeat for longer than a shorter one.
+    pub const SHORTEST_LEASE: Duration = Duration::from_millis(500);
+    /// The shortest time between two looks.
+    pub const SHORTEST_POLL: Duration = Duration::from_millis(10);
+
     fn check(&self) -> Result<()> {
-        let wrong = match self {
-            Self { concurrency: 0, .. } => "the worker has no slots: set concurrency to 1 or more",
-            _ if self.lease < Duration::from_millis(100) => {
-                "the worker's lease is too short: use 100ms or more"
-            }
-            _ if self.poll.is_zero() => "the worker's poll is zero: use 10ms or more",
-            _ => return Ok(()),
+        if self.concurrency == 0 {
+            return Err(Error::invalid(
+                "the worker has no slots: set concurrency to 1 or more",
+            ));
+        }
+        let times = Self::check_times(self.lease, self.poll);
+        times.map_err(|err| Error::invalid(format!("the worker's {err}")))
+    }
+
+    /// What holds for a worker in Rust and for one that rowlock.toml describes.
+    pub(crate) fn check_times(lease: Duration, poll: Duration) -> Result<()> {
+        let wrong = match () {
+            () if lease < Self::SHORTEST_LEASE => "lease is too short: use 500ms or more",
+            () if poll < Self::SHORTEST_POLL => "poll is too short: use 10ms or more",
+            () => return Ok(()),
         };
         Err(Error::invalid(wrong))
     }

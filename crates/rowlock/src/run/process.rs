@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::output::Output;
 use crate::clock::Clock;
+use crate::log;
 
 /// How long a group has between SIGTERM and SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -132,11 +133,11 @@ impl Process {
         let in_time = clock.timeout(PATIENCE, gone).await.is_some();
         self.group.signal(Signal::KILL);
         if let Err(why) = self.child.wait().await {
-            tracing::warn!(%why, "can't wait for a program's end");
+            log::warn!(%why, "can't wait for a program's end");
         }
         self.group.reaped();
         let output = self.output.text();
-        tracing::debug!(in_time, output, "program was ended");
+        log::debug!(in_time, output, "program was ended");
     }
 }
 
@@ -154,7 +155,7 @@ impl Group {
             && test_kill_process_group(group).is_ok()
             && let Err(why) = kill_process_group(group, signal)
         {
-            tracing::warn!(%why, group = group.as_raw_nonzero(), "can't signal a process group");
+            log::warn!(%why, group = group.as_raw_nonzero(), "can't signal a process group");
         }
     }
 

@@ -1,13 +1,21 @@
-//! A worker's pulse: whether its heartbeat is answered, for whoever asks from outside.
+//! A worker's pulse: whether its heartbeat is answered and nothing of it is missing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::{Clock, Elapsed};
 
 /// Keep a clone of a worker's and ask it.
 #[derive(Debug, Clone, Default)]
-pub struct Pulse(Arc<Mutex<Last>>);
+pub struct Pulse(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    last: Last,
+    /// Tasks that keep panicking, and how many of each name are down now.
+    lacking: BTreeMap<&'static str, usize>,
+}
 
 #[derive(Debug, Default)]
 enum Last {
@@ -24,7 +32,9 @@ impl Pulse {
     /// The pulse of a process without a worker: it lacks nothing.
     #[must_use]
     pub fn of_nobody() -> Self {
-        Self(Arc::new(Mutex::new(Last::Nobody)))
+        let pulse = Self::default();
+        pulse.note(Last::Nobody);
+        pulse
     }
 
     /// A join or a heartbeat was answered; it is good for `lease`.
@@ -39,23 +49,47 @@ impl Pulse {
 
     /// The worker beats no more. If a failure was the reason, that is the better answer.
     pub(crate) fn left(&self) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !matches!(*last, Last::Failed(_)) {
-            *last = Last::Left;
+        let mut state = self.state();
+        if !matches!(state.last, Last::Failed(_)) {
+            state.last = Last::Left;
         }
     }
 
-    fn note(&self, last: Last) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    /// A task keeps panicking and is down for now.
+    pub(crate) fn lacks(&self, task: &'static str) {
+        *self.state().lacking.entry(task).or_default() += 1;
     }
 
-    /// Whether the last heartbeat was answered, and not longer ago than a lease.
+    /// Such a task was started again.
+    pub(crate) fn has(&self, task: &'static str) {
+        let mut state = self.state();
+        let left = state.lacking.get(task).map_or(0, |down| down - 1);
+        match left {
+            0 => state.lacking.remove(task),
+            down => state.lacking.insert(task, down),
+        };
+    }
+
+    fn note(&self, last: Last) {
+        self.state().last = last;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the last heartbeat was answered, not longer ago than a lease, and no task of the worker is down.
     ///
     /// # Errors
     /// The reason, in one line.
     pub fn check(&self, clock: &Clock) -> Result<(), String> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
+        let state = self.state();
+        if let Some((task, down)) = state.lacking.first_key_value() {
+            return Err(format!(
+                "a task keeps panicking and is not replaced: {task} ({down} down)"
+            ));
+        }
+        match &state.last {
             Last::Nobody => Ok(()),
             Last::Never => Err("the worker has not joined yet".to_owned()),
             Last::Left => Err("the worker has left".to_owned()),
@@ -94,6 +128,19 @@ mod tests {
         pulse.left();
         assert!(pulse.check(&clock).unwrap_err().ends_with("gone"));
         pulse.answered(clock.elapsed(), lease);
+        assert_eq!(pulse.check(&clock), Ok(()));
+    }
+
+    #[test]
+    fn a_pulse_is_bad_while_a_task_is_down() {
+        let clock = Clock::manual(jiff::Timestamp::UNIX_EPOCH);
+        let pulse = Pulse::of_nobody();
+        pulse.lacks("slot");
+        pulse.lacks("slot");
+        assert!(pulse.check(&clock).unwrap_err().contains("slot (2 down)"));
+        pulse.has("slot");
+        assert!(pulse.check(&clock).unwrap_err().contains("slot (1 down)"));
+        pulse.has("slot");
         assert_eq!(pulse.check(&clock), Ok(()));
     }
 }

@@ -2,12 +2,23 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use super::Pulse;
+use crate::clock::Clock;
 use crate::error::{Error, Result};
+use crate::event;
+use crate::log;
+
+/// The pauses before a task is started again that keeps panicking.
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(1);
+/// A task that has run for so long was started again with success.
+const STEADY: Duration = Duration::from_secs(10);
 
 /// A named thread that is joined when this is dropped.
 #[derive(Debug)]
@@ -32,7 +43,8 @@ impl Drop for Thread {
         let Some(handle) = self.0.take() else { return };
         let name = handle.thread().name().unwrap_or("?").to_owned();
         if let Err(panic) = handle.join() {
-            tracing::error!(thread = name, panic = words(&*panic), "a thread panicked");
+            let panic = words(panic);
+            log::error!(thread = name, panic, "a thread panicked");
         }
     }
 }
@@ -46,9 +58,22 @@ impl Tasks {
     pub fn start(&mut self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(async move {
             if let Err(panic) = catch(work).await {
-                tracing::error!(task = name, panic, "a task panicked");
+                log::error!(task = name, panic, "a task panicked");
             }
         });
+    }
+
+    /// Starts a task that the process can't do without. One that panics is started again: at once, and if it keeps
+    /// panicking after pauses, in which `pulse` says that it is missing.
+    pub(crate) fn keep<W>(
+        &mut self,
+        name: &'static str,
+        pulse: &Pulse,
+        work: impl FnMut() -> W + Send + 'static,
+    ) where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        self.0.spawn(keep(name, pulse.clone(), work));
     }
 
     /// Waits until all have ended.
@@ -62,6 +87,39 @@ impl Tasks {
     }
 }
 
+async fn keep<W: Future<Output = ()>>(
+    name: &'static str,
+    pulse: Pulse,
+    mut work: impl FnMut() -> W,
+) {
+    // Real time, also under a manual clock: it is about this process alone.
+    let clock = Clock::system();
+    let mut pause = Duration::ZERO;
+    loop {
+        let began = clock.elapsed();
+        let Err(panic) = catch(async { work().await }).await else {
+            return;
+        };
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("task.started_again") {
+            return;
+        }
+        if clock.elapsed().saturating_sub(began) >= STEADY {
+            pause = Duration::ZERO;
+        }
+        if !pause.is_zero() {
+            pulse.lacks(name);
+        }
+        event::task_panicked(name);
+        log::error!(task = name, panic, "a task panicked and is started again");
+        if !pause.is_zero() {
+            clock.sleep(pause).await;
+            pulse.has(name);
+        }
+        pause = (pause * 2).clamp(SHORTEST, LONGEST);
+    }
+}
+
 /// Turns a panic of `work` into its message.
 ///
 /// # Errors
@@ -70,19 +128,25 @@ pub async fn catch<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|cx| {
         // After a panic the future is only dropped, so nobody sees a half-changed state.
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
         match polled {
             Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(words(&*panic))),
+            Err(panic) => Poll::Ready(Err(words(panic))),
         }
     })
     .await
 }
 
-fn words(panic: &(dyn Any + Send)) -> String {
-    panic
+/// A panic's message.
+pub(crate) fn words(panic: Box<dyn Any + Send>) -> String {
+    let words = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
+        .unwrap_or_else(|| "a panic without a message".to_owned());
+    // What a panic carries may panic when it is dropped, and so on.
+    if let Err(worse) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(worse);
+    }
+    words
 }

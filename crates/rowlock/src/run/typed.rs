@@ -64,6 +64,15 @@ impl<S> Cx<S> {
         &self.state
     }
 
+    /// The key of this job and of no other, for the other end of an effect, see
+    /// [`ClaimedJob::idempotency_key`](crate::claim::ClaimedJob::idempotency_key).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn idempotency_key(&self) -> Result<String, Error> {
+        self.attempt.idempotency_key()
+    }
+
     /// Completes the job inside the handler's own transaction, see [`Context::complete_in`].
     ///
     /// # Errors

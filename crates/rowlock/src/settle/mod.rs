@@ -5,10 +5,12 @@
 
 mod complete;
 mod group;
+mod refused;
 
 pub use complete::{Complete, CompleteBlocking, Completion};
 pub(crate) use group::until_written;
 pub use group::{Answer, Group};
+pub use refused::UNWRITTEN;
 
 use std::time::Duration;
 
@@ -66,6 +68,8 @@ pub enum Verdict {
     Release,
     /// `send`: a foreign system has it now.
     Sent,
+    /// No move: nothing else can be written, so the reason is, and the job stays claimed.
+    Note(JobError),
     /// `expire`: whoever had it died. Without a charge the attempt is given back; either way it is a
     /// suspect from now on.
     Expired {

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -25,6 +26,8 @@ impl Log {
             .create(true)
             .read(true)
             .append(true)
+            // It has keys of jobs in it, which may be people's names.
+            .mode(0o600)
             .open(path)
             .map_err(failed)?;
         if file.metadata().map_err(failed)?.len() > 0 {

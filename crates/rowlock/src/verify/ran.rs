@@ -13,6 +13,7 @@ use crate::claim::{ClaimedJob, WorkerId};
 use crate::drain::Report;
 use crate::error::Result;
 use crate::job::{JobId, Token};
+use crate::log;
 use crate::settle::{Settled, Verdict};
 
 /// Whether an attempt begins or has ended.
@@ -74,7 +75,7 @@ impl From<&Verdict> for Ending {
             Verdict::Cancelled => Self::Cancelled,
             Verdict::Release => Self::Release,
             Verdict::Sent => Self::Sent,
-            Verdict::Expired { .. } => Self::Dropped,
+            Verdict::Expired { .. } | Verdict::Note(_) => Self::Dropped,
         }
     }
 }
@@ -235,7 +236,7 @@ impl Running {
         };
         // Work matters more than the log of it.
         if let Err(why) = self.log.append(&[event]) {
-            tracing::error!(
+            log::error!(
                 job = %id,
                 %why,
                 "the ran log is incomplete from here on: this worker writes no more of it"

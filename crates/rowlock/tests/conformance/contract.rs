@@ -247,7 +247,8 @@ pub async fn a_kind_is_not_changed_under_its_pair(world: World) {
     early.unique_until = UniqueUntil::Start;
     patient.max_attempts = 99;
     for wrong in [other_key.clone(), early] {
-        let why = operate.apply(&[patient.clone(), wrong]).await.unwrap_err();
+        let another = Kind::new("another").unwrap();
+        let why = operate.apply(&[another, wrong]).await.unwrap_err();
         assert!(matches!(&why, Error::Invalid(_)), "{why:?}");
         let remedy = "rowlock reconcile remove makes";
         assert!(why.to_string().contains(remedy), "{why}");
@@ -355,4 +356,42 @@ pub async fn a_query_without_an_index_is_named_with_the_one_that_helps(world: Wo
     client.execute(&remedy);
     let found = source.examine(&pair).await.unwrap();
     assert!(found.plans.is_empty(), "{found:?}");
+}
+
+pub async fn a_query_that_writes_is_refused_wherever_it_is_run(world: World) {
+    let site = set_up(&world, 3, &pair(QUERY)).await;
+    let tables = site.rowlock.lead().source();
+    for query in [
+        "DELETE FROM databases RETURNING id",
+        "INSERT INTO databases VALUES (9, 'x', 'pending') RETURNING id",
+        "UPDATE databases SET state = 'x' RETURNING id",
+        "WITH gone AS (DELETE FROM databases RETURNING id) SELECT id FROM gone",
+        "SELECT id FROM databases) AS w; DELETE FROM databases; SELECT id FROM (SELECT 1 AS id",
+    ] {
+        let pair = pair(query);
+        let keys = ["[1]".to_owned()];
+        let here = || From::Here {
+            cursor: None,
+            limit: 5,
+        };
+        let mut dry = batch(&pair, here());
+        dry.dry = true;
+        let lead = site.rowlock.lead();
+        let paths = [
+            ("tick", lead.tick(batch(&pair, here())).await.map(drop)),
+            ("dry tick", lead.tick(dry).await.map(drop)),
+            ("rows", tables.derive(&pair, 0, None, 5).await.map(drop)),
+            ("question", tables.ask(&pair, &keys).await.map(drop)),
+            ("columns", tables.columns(&pair).await.map(drop)),
+            ("plans", tables.examine(&pair).await.map(drop)),
+        ];
+        for (path, ran) in paths {
+            assert!(ran.is_err(), "{path}: {query}");
+        }
+    }
+    assert_eq!(
+        tick(&site, &pair(QUERY)).await.found,
+        3,
+        "all are as they were"
+    );
 }

@@ -1,5 +1,6 @@
 //! The one list of cases, run on every engine.
 
+mod alike;
 mod browse;
 mod checkup;
 mod claim;
@@ -9,9 +10,11 @@ mod cron;
 mod derived;
 mod held_back;
 mod hostile;
+mod keys;
 mod lease;
 mod operate;
 pub mod pairs;
+mod panics;
 mod rivals;
 mod routes;
 mod settle;
@@ -44,6 +47,15 @@ macro_rules! cases {
 }
 
 cases! {
+    alike:
+        pairs_that_are_not_declared_are_not_found,
+        ticks_without_rows_or_leaders_are_answered_alike,
+        switches_of_what_is_unknown_are_answered_alike,
+        declaring_nothing_or_the_same_twice_is_answered_alike,
+        crons_that_are_unknown_or_named_twice_are_answered_alike,
+        jobs_that_are_unknown_ended_or_named_twice_are_answered_alike,
+        pages_past_the_end_and_empty_ranges_are_answered_alike,
+        routes_that_are_unknown_or_named_twice_are_answered_alike;
     stage:
         five_jobs_wait_as_pending,
         an_immediate_job_is_immediate_at_any_time_of_day,
@@ -64,6 +76,9 @@ cases! {
         any_name_is_taken_by_both_or_by_neither;
     hostile:
         hostile_text_is_only_text;
+    keys:
+        a_job_keeps_its_key_whatever_happens_to_it,
+        jobs_of_one_call_have_a_key_each;
     unique:
         a_duplicate_is_answered_with_its_holder,
         a_key_until_finished_is_freed_by_every_end,
@@ -112,6 +127,7 @@ cases! {
         a_lost_claim_is_missed_at_the_next_heartbeat,
         a_worker_with_its_wall_clock_an_hour_off_expires_nobody,
         an_observer_that_was_away_expires_nobody,
+        a_clock_that_jumps_gives_up_nobody_alive_and_keeps_nobody_dead,
         whoever_watches_is_told_the_shortest_lease,
         rows_of_a_worker_that_somebody_removed_are_given_back,
         a_worker_that_leaves_gives_back_what_it_holds;
@@ -189,6 +205,8 @@ cases! {
         not_even_a_few_jobs_are_kept_behind_slow_ones,
         a_worker_that_was_given_up_starts_again,
         a_verdict_that_cannot_be_written_holds_up_nobody,
+        a_verdict_that_is_refused_for_good_runs_no_handler_without_end,
+        a_worker_that_runs_once_waits_for_what_a_dead_one_held,
         a_worker_wakes_for_a_job_of_another_process,
         a_pulse_is_felt_from_the_join_until_the_worker_leaves;
     claims:
@@ -225,7 +243,13 @@ cases! {
         declaring_again_says_what_differs,
         states_that_nobody_claims_are_named_with_their_rows,
         a_query_without_an_index_is_named_with_the_one_that_helps,
-        what_is_due_by_its_time_needs_an_index_on_it;
+        what_is_due_by_its_time_needs_an_index_on_it,
+        a_query_that_writes_is_refused_wherever_it_is_run;
+    panics:
+        a_subscriber_that_panics_costs_no_job_and_no_attempt,
+        jobs_whose_verdicts_panic_are_given_back,
+        a_worker_whose_heartbeat_panics_starts_again,
+        a_claim_whose_answer_was_lost_is_let_go_at_the_next_heartbeat;
     derived:
         a_worker_derives_and_runs_what_rows_ask_for,
         a_queue_that_is_thrown_away_comes_back,
@@ -253,20 +277,27 @@ pub fn engines() -> Vec<(&'static str, Build)> {
     ]
 }
 
-/// Further ways to an engine, for the steps of the journey.
-fn detours() -> Vec<(&'static str, Build)> {
+/// Further ways to an engine, each for some modules of cases.
+fn detours() -> Vec<(&'static str, Build, &'static [&'static str])> {
     let mut ways: Vec<(&'static str, Build)> =
         vec![(
             "pooler",
             || Arc::new(crate::postgres::pooler::Pooled::new()),
         )];
     ways.extend(crate::drained::detours());
-    ways
+    let journeys = ways.into_iter().map(|(way, home)| (way, home, JOURNEY));
+    let published: Build = || Arc::new(crate::postgres::published::Published::new());
+    journeys
+        .chain([("published", published, OPERATION)])
+        .collect()
 }
 
 const JOURNEY: &[&str] = &[
-    "stage", "claim", "settle", "lease", "routes", "unique", "worker",
+    "stage", "claim", "settle", "lease", "keys", "routes", "unique", "worker",
 ];
+
+/// What changes or removes rows of every table.
+const OPERATION: &[&str] = &["operate", "stage", "cron", "held_back"];
 
 /// What a claim costs the server is counted where nobody else stays connected.
 const STRAIGHT_ONLY: &str = "claim::a_hundred_thousand_unknown_jobs_cost_a_claim_nothing";
@@ -289,14 +320,14 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     let every = engines()
         .into_iter()
-        .map(|(engine, home)| (engine, home, true));
+        .map(|(engine, home)| (engine, home, None));
     let some = detours()
         .into_iter()
-        .map(|(detour, home)| (detour, home, false));
-    for (engine, home, whole) in every.chain(some) {
+        .map(|(detour, home, modules)| (detour, home, Some(modules)));
+    for (engine, home, modules) in every.chain(some) {
         for (case, run) in CASES {
             let module = case.split("::").next().unwrap();
-            if !whole && (!JOURNEY.contains(&module) || *case == STRAIGHT_ONLY) {
+            if modules.is_some_and(|some| !some.contains(&module) || *case == STRAIGHT_ONLY) {
                 continue;
             }
             // Whoever takes the detour goes by a route already.

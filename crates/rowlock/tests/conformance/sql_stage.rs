@@ -12,7 +12,7 @@ use super::world::{Client, Field, World, job, name};
 fn essence(record: &Record) -> serde_json::Value {
     let mut fields = serde_json::to_value(record).unwrap();
     let map = fields.as_object_mut().unwrap();
-    for own in ["id", "created_at", "scheduled_at"] {
+    for own in ["id", "idempotency_key", "created_at", "scheduled_at"] {
         map.remove(own);
     }
     fields

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rowlock::claim::WorkerId;
 use rowlock::clock::Clock;
 use rowlock::job::{Backoff, ErrorKind};
 use rowlock::run::{Options, Stopper, Tally};
+use rowlock::settle::UNWRITTEN;
 use rowlock::{Context, JobState, Kind, Outcome, Worker};
 use tokio::sync::mpsc;
 
@@ -160,6 +162,11 @@ struct Busy {
 }
 
 fn busy(site: &Site, options: Options) -> Busy {
+    busy_with(site, options, None)
+}
+
+/// Its handlers say this, or never end.
+fn busy_with(site: &Site, options: Options, says: Option<Outcome>) -> Busy {
     let (begins, begun) = mpsc::unbounded_channel();
     let stopper = Stopper::default();
     let worker = site
@@ -167,7 +174,13 @@ fn busy(site: &Site, options: Options) -> Busy {
         .options(options)
         .handle_kind(kind("mail"), move |job: Context| {
             begins.send(job).unwrap();
-            std::future::pending()
+            let says = says.clone();
+            async move {
+                match says {
+                    Some(outcome) => outcome,
+                    None => std::future::pending().await,
+                }
+            }
         });
     #[expect(clippy::disallowed_methods, reason = "joined by the case")]
     let work = tokio::spawn(worker.run_until(stopper.stop()));
@@ -301,7 +314,7 @@ pub async fn a_worker_that_was_given_up_starts_again(world: World) {
 
 pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
     let site = real(&world);
-    let refused = site.stage(job("mail")).await;
+    let refused = site.stage(job("mail").max_attempts(2).unwrap()).await;
     world.home.client().refuse_end_of(refused);
     let others = site.stage_many("mail", 20).await;
     let worker = site
@@ -317,6 +330,79 @@ pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
     for id in others {
         assert_eq!(site.state(id).await, JobState::Completed);
     }
+}
+
+/// Waits for what a worker of another task brings about.
+async fn eventually<T>(site: &Site, look: impl AsyncFn() -> Option<T>) -> T {
+    let looking = async {
+        let mut wakeups = site.engine().wakeups();
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            super::world::a_moment(&mut wakeups).await;
+        }
+    };
+    let found = Clock::system()
+        .timeout(Duration::from_secs(90), looking)
+        .await;
+    found.expect("it happens in time")
+}
+
+pub async fn a_verdict_that_is_refused_for_good_runs_no_handler_without_end(world: World) {
+    let site = real(&world).straight();
+    site.engine().add_kinds(&[kind("mail")]).await.unwrap();
+    let id = site.stage(job("mail").max_attempts(2).unwrap()).await;
+    world.home.client().refuse_end_of(id);
+    let mut busy = busy_with(&site, Options::default(), Some(Outcome::Done));
+    busy.begun.recv().await.unwrap();
+    busy.begun.recv().await.unwrap();
+    // Its attempts are used up, its end can't be written: it is held, and its row says why.
+    let found = eventually(&site, async || {
+        let found = site.job(id).await;
+        (found.errors.len() == 2).then_some(found)
+    })
+    .await;
+    assert_eq!((found.state, found.attempt), (JobState::Processing, 2));
+    for (error, attempt) in found.errors.iter().zip(1..) {
+        assert_eq!(error.attempt, attempt);
+        assert!(error.message.starts_with(UNWRITTEN), "{error:?}");
+        assert!(error.message.contains("not this one"), "{error:?}");
+    }
+    // Others go on beside it.
+    let other = site.stage(job("mail")).await;
+    busy.begun.recv().await.unwrap();
+    let done = async |id| (site.state(id).await == JobState::Completed).then_some(());
+    eventually(&site, async || done(other).await).await;
+    // Once it can be written, what the handler said counts.
+    world.home.client().accept_every_end();
+    eventually(&site, async || done(id).await).await;
+    assert!(busy.begun.try_recv().is_err(), "it ran again");
+    busy.stopper.ask();
+    busy.work.await.unwrap().unwrap();
+}
+
+pub async fn a_worker_that_runs_once_waits_for_what_a_dead_one_held(world: World) {
+    world.home.time_passes();
+    let site = real(&world).straight();
+    let lease = Duration::from_millis(600);
+    let dead = WorkerId::random("dead").unwrap();
+    site.engine().join(&dead, lease).await.unwrap();
+    let id = site.stage(job("mail")).await;
+    site.claim_one(&dead, &["mail"]).await;
+    // Its silence is longer than its lease by any clock.
+    let operate = site.rowlock.operate();
+    eventually(&site, async || {
+        let heard = operate.workers().await.unwrap()[0].seen_at;
+        let now = site.rowlock.clock().now();
+        (heard.duration_until(now).unsigned_abs() > lease * 2).then_some(())
+    })
+    .await;
+    let worker = site
+        .worker(())
+        .handle_kind(kind("mail"), |_: Context| async { Outcome::Done });
+    run_once(worker).await;
+    assert_eq!(site.state(id).await, JobState::Completed);
 }
 
 pub async fn a_worker_wakes_for_a_job_of_another_process(world: World) {

@@ -71,6 +71,8 @@ pub trait Client {
     fn time(&self, at: Timestamp) -> String;
     /// From now on the end of this job can't be written.
     fn refuse_end_of(&mut self, id: JobId);
+    /// From now on it can.
+    fn accept_every_end(&mut self);
     /// Whether staging by SQL gets a payload as it was written.
     fn sees_json_as_written(&self) -> bool;
     /// Whether the store's rows could be changed at this moment.

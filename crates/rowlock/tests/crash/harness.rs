@@ -15,7 +15,7 @@ use crate::conformance::world::Home;
 
 /// Short: every case waits for one to end. A worker that loses it on a busy machine is fenced, and
 /// that must lose nothing either.
-const LEASE_MS: &str = "300";
+const LEASE_MS: &str = "500";
 const SLOTS: &str = "4";
 const JOBS: &str = "60";
 const KINDS: &str = "quick,stumbles,naps,ghost";
@@ -143,7 +143,7 @@ impl Harness {
                 }
             };
             // Less than a judge of mutants waits: whoever it ends leaves its processes behind.
-            let patience = Duration::from_secs(45);
+            let patience = Duration::from_secs(100);
             Clock::system().timeout(patience, empty).await
         });
         assert!(drained.is_some(), "the queue doesn't drain");

@@ -16,7 +16,7 @@ use crate::conformance::world::{Home, Site, name};
 const ROWS: usize = 40;
 /// Minutes that nobody was there for.
 const MISSED: u64 = 10;
-const LEASE_MS: &str = "300";
+const LEASE_MS: &str = "500";
 
 pub fn dies_leading(home: &dyn Home, point: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -91,7 +91,7 @@ async fn all_done(rowlock: &Rowlock) -> Vec<Record> {
             crate::conformance::world::a_moment(&mut wakeups).await;
         }
     };
-    let patience = Duration::from_secs(60);
+    let patience = Duration::from_secs(100);
     let done = Clock::system().timeout(patience, look).await;
     done.expect("the rows' work is not done")
 }

@@ -6,7 +6,10 @@ use rowlock::{JobId, JobState};
 use super::Ground;
 use crate::conformance::world::job;
 
-const LEASE_MS: u32 = 600;
+/// Short where a worker dies again and again, and whoever comes next waits for its lease.
+const SHORT_MS: u32 = 600;
+/// Nobody loses it on a busy machine.
+const LEASE_MS: u32 = 3_000;
 
 /// Enough for the worker to measure a rate at which it claims more than 500 ahead: the poison waits
 /// for that moment.
@@ -27,7 +30,7 @@ pub fn a_poison_job_ends_failed_and_its_neighbours_are_charged_nothing(ground: &
     });
     let mut deaths = 0;
     while ground.ask(site.state(poison)) != JobState::Failed {
-        let mut worker = ground.worker(LEASE_MS, SLOTS, "quick,poison");
+        let mut worker = ground.worker(SHORT_MS, SLOTS, "quick,poison");
         worker.line_with("began poison");
         if deaths == 0 {
             // It dies only now, with more than 500 others claimed ahead.
@@ -39,13 +42,13 @@ pub fn a_poison_job_ends_failed_and_its_neighbours_are_charged_nothing(ground: &
         assert!(deaths <= 4, "it kills more often than it may");
         if deaths == 4 {
             // The last death is noticed by somebody without the poison's kind.
-            let healer = ground.worker(LEASE_MS, 4, "quick");
+            let healer = ground.worker(SHORT_MS, 4, "quick");
             ground.until(|counts| counts.failed == 1);
             healer.signal("TERM");
             healer.wait();
         }
     }
-    let healer = ground.worker(LEASE_MS, 4, "quick");
+    let healer = ground.worker(SHORT_MS, 4, "quick");
     ground.until(|counts| counts.completed == RUN_UP + OTHERS as u64);
     healer.signal("TERM");
     assert_eq!(healer.wait().0, Some(0));

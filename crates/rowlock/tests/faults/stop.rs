@@ -7,7 +7,8 @@ use crate::conformance::world::job;
 
 pub fn a_first_signal_lets_running_jobs_finish(ground: &Ground) {
     let site = &ground.site;
-    let ids = ground.ask(site.stage_many("naps", 30));
+    // A minute of them: the signal comes before their end, however late.
+    let ids = ground.ask(site.stage_many("naps", 300));
     let mut worker = ground.worker(5_000, 4, "naps");
     worker.line_with("began naps");
     worker.signal("TERM");

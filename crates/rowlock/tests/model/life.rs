@@ -52,10 +52,7 @@ impl Life {
         sites[0].rowlock.operate().apply(&[fleeting]).await.unwrap();
         let mut life = Self {
             client: world.home.client(),
-            machine: Machine::begin(
-                world.clock.now(),
-                sites[0].engine().capabilities().server_clock,
-            ),
+            machine: Machine::begin(world.clock.now()),
             workers: Vec::new(),
             beliefs: Vec::new(),
             staged: Vec::new(),

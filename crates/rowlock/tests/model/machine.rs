@@ -61,17 +61,14 @@ pub struct Machine {
     pub workers: BTreeMap<WorkerId, Option<(JobId, Token)>>,
     pub paused: BTreeSet<&'static str>,
     silence: Silence,
-    /// Where a server counts the lease: when each worker was heard last.
-    heard: Option<BTreeMap<WorkerId, Timestamp>>,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Machine {
-    pub fn begin(now: Timestamp, server_clock: bool) -> Self {
+    pub fn begin(now: Timestamp) -> Self {
         Self {
             now,
-            heard: server_clock.then(BTreeMap::new),
             ..Self::default()
         }
     }
@@ -85,13 +82,6 @@ impl Machine {
 
     pub fn join(&mut self, worker: &WorkerId) {
         self.workers.insert(worker.clone(), None);
-        self.hear(worker);
-    }
-
-    fn hear(&mut self, worker: &WorkerId) {
-        if let Some(heard) = &mut self.heard {
-            heard.insert(worker.clone(), self.now);
-        }
     }
 
     /// Moves a due job into a worker's hands.
@@ -186,7 +176,6 @@ impl Machine {
             return None;
         }
         self.silence.beat(worker);
-        self.hear(worker);
         let mut answer = Heartbeat::default();
         for (id, token) in self.held_by(worker) {
             let job = &self.jobs[&id];
@@ -218,19 +207,9 @@ impl Machine {
         self.workers.remove(worker);
     }
 
-    /// The observer looks; whoever was silent in every sample of a whole lease is dead, or simply for
-    /// a whole lease where a server counts.
+    /// The observer looks; a worker that was silent in every sample of a whole lease is dead.
     pub fn sample(&mut self, elapsed: Duration) -> Buried {
-        let dead = match &self.heard {
-            None => self.silence.sample(elapsed, self.workers.keys(), LEASE),
-            Some(heard) => {
-                let silent = |who: &&WorkerId| {
-                    let for_long = heard[*who].duration_until(self.now);
-                    for_long.unsigned_abs() >= LEASE
-                };
-                self.workers.keys().filter(silent).cloned().collect()
-            }
-        };
+        let dead = self.silence.sample(elapsed, self.workers.keys(), LEASE);
         let mut buried = Buried::default();
         for worker in dead {
             let begun = self.workers.remove(&worker).flatten();

@@ -238,6 +238,8 @@ pub async fn programs_of_the_schema_before_go_on_after_the_migration(small: Smal
         DROP FUNCTION rowlock.queue_switched, rowlock.kind_changed, rowlock.note_plain, rowlock.claim_in_levels,
             rowlock.claim_0, rowlock.claim_1, rowlock.claim_2, rowlock.claim_3, rowlock.stage_plain;
         DROP INDEX rowlock.key_holder;
+        DROP SEQUENCE rowlock.store_seed, rowlock.asleep, rowlock.heard;
+        ALTER TABLE rowlock.worker DROP COLUMN doubted_seen, DROP COLUMN doubted_at;
         ALTER TABLE rowlock.kind DROP COLUMN plain;
         DELETE FROM rowlock.migration WHERE version > 4; DELETE FROM rowlock.schema_part";
     small.side.execute(before).unwrap();
@@ -248,7 +250,7 @@ pub async fn programs_of_the_schema_before_go_on_after_the_migration(small: Smal
         }
     }
     let address = Address::parse(&small.own.url()).unwrap();
-    assert_eq!(wait(migrate_up(&address)).unwrap(), [5, 6, 7]);
+    assert_eq!(wait(migrate_up(&address)).unwrap(), [5, 6, 7, 8]);
     let site = with_letters(&small).await;
     site.join().await;
     let older = "SELECT rowlock.stage_plain('{letter,\"[7]\",NULL,NULL,NULL,NULL,NULL}') / 4";

@@ -9,7 +9,7 @@ use rowlock::error::{Error, Result};
 use rowlock::guard::Class;
 use rowlock::run::task::Tasks;
 use rowlock::{Budget, Rowlock};
-use rowlock_testbed::{Process, Session, until};
+use rowlock_testbed::{PgBouncer, Postgres, Process, Session, until};
 use tokio::sync::{Barrier, oneshot};
 use tokio_postgres::{Client, NoTls, Transaction};
 
@@ -333,4 +333,54 @@ pub fn a_process_that_was_killed_frees_its_place() {
     assert!(visit(Duration::ZERO).unwrap_err().is_transient());
     holder.signal("KILL");
     visit(Duration::from_secs(60)).unwrap();
+}
+
+pub fn a_place_is_had_by_a_transaction_that_only_reads() {
+    let scene = Scene::new(1);
+    let pooler = PgBouncer::start(Postgres::shared());
+    let through = pooler.url(scene.own.url().rsplit_once('/').unwrap().1);
+    for url in [scene.own.url(), through] {
+        let (report, other) = (Session::open(&url), Session::open(&url));
+        let enter = "SELECT coalesce(slot, 0) FROM rowlock.budget_enter('analytics')";
+        for session in [&report, &other] {
+            session.execute("BEGIN READ ONLY").unwrap();
+        }
+        assert_eq!(report.value(enter), "1");
+        assert_eq!(other.value(enter), "0");
+        // A number would be one more that must be frozen one day.
+        for session in [&report, &other] {
+            let numbered = "SELECT pg_current_xact_id_if_assigned() IS NOT NULL";
+            assert_eq!(session.value(numbered), "f");
+        }
+        report.execute("COMMIT").unwrap();
+        assert_eq!(other.value(enter), "1");
+        other.execute("COMMIT").unwrap();
+    }
+}
+
+pub fn a_class_that_grows_has_more_places() {
+    let scene = Scene::new(1);
+    let places = || {
+        scene
+            .side
+            .value("SELECT count(*) FROM pg_class WHERE relname LIKE 'place\\_%'")
+    };
+    assert_eq!(places(), "1");
+    // As any program writes it.
+    let written = "INSERT INTO rowlock.budget (class, max) VALUES (repeat('c', 63), 2);
+                   UPDATE rowlock.budget SET max = 3 WHERE class = 'analytics'";
+    scene.side.execute(written).unwrap();
+    assert_eq!(places(), "5");
+    let held = "BEGIN; SELECT * FROM rowlock.budget_enter('analytics')";
+    let sessions: Vec<Session> = (0..3).map(|_| scene.own.session()).collect();
+    for session in &sessions {
+        session.execute(held).unwrap();
+    }
+    let enter = "SELECT coalesce(slot, 0) FROM rowlock.budget_enter('analytics')";
+    assert_eq!(scene.side.value(enter), "0", "all are taken");
+    let no_advisory = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database =
+        (SELECT oid FROM pg_database WHERE datname = current_database())";
+    assert_eq!(scene.side.value(no_advisory), "0");
+    let drift = wait(scene.rowlock.operate().health()).unwrap().drift;
+    assert_eq!(drift, [""; 0]);
 }

@@ -53,3 +53,17 @@ pub fn an_older_form_of_a_function_is_one_thing_with_the_newer() {
     let things: std::collections::BTreeSet<_> = told.iter().map(|row| row[0].clone()).collect();
     assert_eq!(things.len(), told.len());
 }
+
+/// Under a publication, a table without one refuses every UPDATE and DELETE.
+pub fn every_table_has_a_replica_identity() {
+    let home = Own::new();
+    let bare = home.session().query(
+        "SELECT c.relname FROM pg_class AS c
+         WHERE c.relnamespace = 'rowlock'::regnamespace AND c.relkind = 'r' AND NOT CASE c.relreplident
+             WHEN 'f' THEN true
+             WHEN 'd' THEN EXISTS (SELECT 1 FROM pg_index WHERE indrelid = c.oid AND indisprimary AND indisvalid)
+             WHEN 'i' THEN EXISTS (SELECT 1 FROM pg_index WHERE indrelid = c.oid AND indisreplident AND indisvalid)
+             ELSE false END",
+    );
+    assert_eq!(bare.unwrap(), Vec::<Vec<Option<String>>>::new());
+}

@@ -58,7 +58,7 @@ pub fn an_idle_worker_asks_less_than_once_a_second() {
 
 pub fn a_worker_that_beats_often_still_looks_when_a_job_is_due() {
     let stand = Stand::new();
-    let mut worker = stand.worker(&stand.home.url(), 300, "mail");
+    let mut worker = stand.worker(&stand.home.url(), 500, "mail");
     // Longer than the pause between two beats; nobody rings when its time has come.
     let delayed = job("mail").delay(Duration::from_secs(2));
     let id = stand.ask(stand.site.stage(delayed));

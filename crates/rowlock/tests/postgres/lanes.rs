@@ -104,11 +104,19 @@ pub async fn three_thousand_lanes_are_served_in_order(small: Small) {
 pub async fn a_claim_that_could_take_more_wants_to_be_woken(small: Small) {
     let site = small.open(&Clock::system());
     let worker = site.join().await;
+    let _wakeups = site.engine().wakeups();
+    let sign = || small.number("SELECT last_value FROM rowlock.asleep");
+    rowlock_testbed::until("it hears notifications", || {
+        super::home::wait(site.claim(&worker, &["none"], 1));
+        (sign() > 0).then_some(())
+    });
     // Now and then a claim looks twice; what counts is the one look of the others.
     for _ in 0..20 {
+        let down = "SELECT setval('rowlock.asleep', 0)";
+        small.side.query(down).unwrap();
         site.stage_many("mail", 1).await;
         assert_eq!(site.claim(&worker, &["mail"], 5).await.len(), 1);
-        assert_eq!(small.number("SELECT last_value FROM rowlock.bell"), 1);
+        assert!(sign() > 0);
     }
 }
 

@@ -1,16 +1,20 @@
 //! What only PostgreSQL has: the ring, roles, sessions, a server that comes and goes.
 
 mod alone;
+mod bell;
 mod browse;
 mod budget;
 mod complete;
 mod copies;
+mod deeds;
+mod failover;
 mod golden;
 mod guard;
 mod history;
 pub mod home;
 mod horizon;
 mod idle;
+mod keys;
 mod lanes;
 mod late;
 mod leaders;
@@ -19,6 +23,9 @@ mod moved;
 mod network;
 mod pairs;
 pub mod pooler;
+pub mod published;
+mod reading;
+mod refused;
 mod replica;
 mod ring;
 mod rivals;
@@ -30,6 +37,7 @@ mod small;
 pub mod space;
 mod spared;
 mod stand;
+mod strangers;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -70,7 +78,19 @@ cases! {
         an_effect_that_was_rolled_back_is_tried_again,
         a_late_completion_is_refused;
     lease:
-        a_claim_under_way_is_given_back_with_the_rest;
+        a_claim_under_way_is_given_back_with_the_rest,
+        a_worker_that_a_failover_forgot_answers_for_no_other,
+        an_older_program_gives_up_nobody_alive_when_the_clock_jumps,
+        a_jump_of_the_clock_loses_nothing_and_runs_nothing_twice,
+        jobs_of_one_number_end_one_after_the_other,
+        ids_are_checked_when_a_connection_was_lost,
+        a_worker_that_was_given_up_is_not_remembered,
+        a_claim_under_way_is_given_back_by_a_worker_that_leaves,
+        a_route_with_a_claim_under_way_is_not_forgotten;
+    strangers:
+        a_role_without_a_grant_stops_no_job,
+        the_role_of_an_application_stops_no_job,
+        a_reader_of_every_table_stops_no_job;
     alone:
         a_job_alone_is_stored_like_one_among_others,
         a_prepared_enqueue_stores_what_any_other_does,
@@ -92,6 +112,11 @@ cases! {
         what_comes_back_hides_nothing_that_waits_longer,
         a_claim_that_could_take_more_wants_to_be_woken,
         a_lane_that_was_dropped_is_found_again;
+    bell:
+        an_enqueue_that_is_not_committed_silences_no_other,
+        while_a_notification_was_just_heard_no_enqueue_notifies,
+        a_worker_that_was_woken_for_nothing_looks_again_soon,
+        a_worker_that_hears_nothing_asks_for_no_notification;
     horizon:
         a_backlog_for_tomorrow_does_not_stop_the_ring,
         a_backlog_that_looks_empty_is_not_sorted_for_each_claim,
@@ -133,6 +158,17 @@ cases! {
         what_is_wrong_with_a_query_is_told_in_the_servers_words,
         a_tick_looks_for_each_key_in_the_index,
         a_store_of_the_first_schema_is_brought_up_to_date;
+    reading:
+        a_query_can_not_write,
+        nothing_of_a_query_stays_in_the_session,
+        a_query_on_another_database_can_not_write,
+        a_query_behind_a_pooler_can_not_write,
+        what_turns_a_row_into_json_can_not_write;
+    keys:
+        a_key_whose_job_is_gone_is_found_and_freed;
+    refused:
+        what_a_declaration_carries_is_checked,
+        a_call_past_the_library_keeps_its_rules;
     routes:
         what_was_sent_keeps_no_segment_though_no_drain_runs,
         a_list_of_what_was_sent_sets_it_aside,
@@ -179,7 +215,12 @@ macro_rules! with_servers {
 with_servers! {
     golden:
         is_as_recorded,
+        every_table_has_a_replica_identity,
         an_older_form_of_a_function_is_one_thing_with_the_newer;
+    lease:
+        a_claim_under_an_old_snapshot_takes_one_transaction_number_and_an_empty_one_none;
+    published:
+        a_subscriber_of_every_table_has_the_same_rows;
     guard:
         everything_that_pins_the_horizon_is_named,
         a_standby_with_feedback_is_named,
@@ -206,11 +247,19 @@ with_servers! {
         a_holder_that_was_ended_frees_its_place,
         a_process_that_was_killed_frees_its_place,
         whoever_gets_no_place_in_time_is_told_what_to_do,
-        what_was_done_is_kept_unless_the_work_failed;
+        what_was_done_is_kept_unless_the_work_failed,
+        a_place_is_had_by_a_transaction_that_only_reads,
+        a_class_that_grows_has_more_places;
+    deeds:
+        neither_a_stranger_nor_the_application_stops_the_store;
     server:
         twenty_crashes_of_the_server_lose_nothing_that_was_acknowledged,
         a_server_that_is_away_stops_handlers_before_others_begin,
         a_server_that_turned_read_only_is_waited_for;
+    failover:
+        a_job_keeps_its_key_over_a_promotion_and_one_with_its_number_has_another,
+        four_workers_go_on_behind_a_standby_that_was_three_seconds_behind,
+        a_synchronous_standby_loses_nothing_and_repeats_nothing;
     network:
         an_enqueue_whose_answer_was_lost_is_found_by_its_key,
         an_enqueue_that_never_arrived_is_made_by_the_second_try,
@@ -230,5 +279,6 @@ with_servers! {
         a_worker_whose_listening_session_was_ended_still_finds_work,
         a_limit_on_statements_holds_up_nobody_for_good,
         a_stricter_isolation_of_the_database_changes_nothing,
-        a_deadlock_of_two_callers_ends_with_a_second_try;
+        a_deadlock_of_two_callers_ends_with_a_second_try,
+        a_caller_with_an_older_snapshot_tries_its_transaction_again;
 }

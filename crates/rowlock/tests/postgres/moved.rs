@@ -228,9 +228,8 @@ pub async fn an_open_completion_holds_up_nobody_else(small: Small) {
     site.beat(&second, &[slow.token]).await.unwrap();
     assert!(small.place(other).starts_with("rowlock.aside"));
     // Both fall silent: the second is buried, the first when its transaction has ended.
-    world.advance(LEASE);
-    let expired = observer.engine().expire().await.unwrap();
-    assert_eq!(expired.workers, [second]);
+    assert_eq!(observer.observe(&world, LEASE, &[]).await, 1);
+    assert_eq!(site.workers().await, std::slice::from_ref(&first));
     assert_eq!(site.state(other).await, JobState::Pending);
     caller.execute("COMMIT").unwrap();
     let expired = observer.engine().expire().await.unwrap();

@@ -64,6 +64,10 @@ impl Home for Pooled {
     fn time_is(&self, now: Timestamp) {
         self.own.time_is(now);
     }
+
+    fn time_passes(&self) {
+        self.own.time_passes();
+    }
 }
 
 /// What a session knows that it didn't know at its beginning.

@@ -23,7 +23,7 @@ const TRANSACTIONS: u64 = 120;
 const OPEN: usize = 20;
 const KINDS: [&str; 3] = ["plain", "stumbles", "naps"];
 /// It can only fail the case.
-const DEADLINE: Duration = Duration::from_secs(25);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The same numbers for the same seed (splitmix64).
 fn mix(seed: u64, n: u64) -> u64 {

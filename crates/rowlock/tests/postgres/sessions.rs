@@ -88,7 +88,7 @@ pub fn a_limit_on_statements_holds_up_nobody_for_good() {
     server
         .session()
         .execute(&format!(
-            "ALTER DATABASE {} SET statement_timeout = '300ms'",
+            "ALTER DATABASE {} SET statement_timeout = '1s'",
             stand.name
         ))
         .unwrap();
@@ -212,4 +212,33 @@ pub fn a_deadlock_of_two_callers_ends_with_a_second_try() {
         .unwrap()
         .total;
     assert_eq!(counts.pending, 2);
+}
+
+pub fn a_caller_with_an_older_snapshot_tries_its_transaction_again() {
+    let stand = Stand::new();
+    let url = stand.home.url();
+    stand.ask(async {
+        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        #[expect(clippy::disallowed_methods, reason = "it ends with the client")]
+        tokio::spawn(connection);
+        for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+            let keyed = job("mail").unique(level).unwrap();
+            let begin = format!("BEGIN ISOLATION LEVEL {level}; SELECT count(*) FROM pg_class");
+            client.batch_execute(&begin).await.unwrap();
+            let holder = stand.site.rowlock.enqueue(&keyed).await.unwrap();
+            let refused = rowlock::enqueue(&client, &keyed).await.unwrap_err();
+            assert!(
+                matches!(&refused, Error::Unavailable(why) if why.contains("try again from its BEGIN")),
+                "{level}: {refused:?}"
+            );
+            assert!(refused.is_transient());
+            client.batch_execute("ROLLBACK").await.unwrap();
+            client.batch_execute(&begin).await.unwrap();
+            let again = rowlock::enqueue(&client, &keyed).await.unwrap();
+            assert_eq!((again.status, again.id), (Status::Duplicate, holder.id));
+            client.batch_execute("COMMIT").await.unwrap();
+        }
+    });
 }

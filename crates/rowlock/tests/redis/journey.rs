@@ -188,7 +188,7 @@ pub async fn a_push_that_is_made_again_changes_nothing(stand: Stand) {
 pub async fn a_push_that_comes_too_late_leaves_nothing(stand: Stand) {
     let jobs = stand.jobs("mail", 2);
     // Whoever writes waits at the server for longer than the push may take.
-    stand.server.command(&["CLIENT", "PAUSE", "300", "WRITE"]);
+    stand.server.command(&["CLIENT", "PAUSE", "3000", "WRITE"]);
     let late = stand.sink.push(&jobs, Duration::from_millis(50)).await;
     assert!(
         matches!(&late, Err(Error::Unavailable(why)) if why.contains("late")),

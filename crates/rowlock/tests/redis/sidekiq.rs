@@ -140,7 +140,7 @@ async fn a_thousand_jobs_run_once_each_with_their_arguments() {
         for job in &jobs {
             let payload: Value = job.payload.to().unwrap();
             let n = usize::try_from(payload["n"].as_u64().unwrap()).unwrap();
-            let jid = format!("{:08x}{:016x}", 7, job.id.0);
+            let jid = format!("{:.8}{:016x}", job.idempotency_key().unwrap(), job.id.0);
             sent.insert(jid, arguments(n));
         }
     }
@@ -226,7 +226,7 @@ async fn what_was_lost_is_sent_again_under_the_same_jid() {
     line.push(&second).await.unwrap();
     let after = line.queue("queue:default");
     assert_eq!(before.len(), 1);
-    for field in ["jid", "args", "retry", "class", "queue"] {
+    for field in ["jid", "rowlock_key", "args", "retry", "class", "queue"] {
         assert_eq!(before[0][field], after[0][field], "{field}");
     }
 }

@@ -1,5 +1,6 @@
 //! A worker with handlers that misbehave.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,9 +39,13 @@ pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str, ran: Option<
             jitter: 0.0,
         };
         let rowlock = rowlock.clone();
+        let keys = std::env::var("ROWLOCK_TEST_KEYS").ok();
         worker = worker.handle_kind(kind, move |cx: Context| {
-            let rowlock = rowlock.clone();
+            let (rowlock, keys) = (rowlock.clone(), keys.clone());
             async move {
+                if let Some(path) = keys {
+                    note_key(&path, &cx);
+                }
                 // A line for each of thousands would be most of the work.
                 if cx.kind.as_str() != "quick" {
                     println!("began {} {}", cx.kind, cx.id);
@@ -57,6 +62,15 @@ pub async fn work(url: &str, lease: &str, slots: &str, kinds: &str, ran: Option<
         never = signals.ask(&stopper) => match never {},
     };
     println!("settled {} lost {}", tally.settled, tally.lost);
+}
+
+/// One line for each run, in one write: several processes share the file.
+fn note_key(path: &str, cx: &Context) {
+    let (name, key) = (cx.unique_key.as_deref(), cx.idempotency_key().unwrap());
+    let line = format!("{}\t{}\t{key}\n", name.unwrap_or_default(), cx.id);
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.create(true).append(true).open(path).unwrap();
+    file.write_all(line.as_bytes()).unwrap();
 }
 
 async fn run(cx: &Context, rowlock: Option<&Rowlock>) -> Outcome {
@@ -79,7 +93,7 @@ async fn run(cx: &Context, rowlock: Option<&Rowlock>) -> Outcome {
             std::future::pending().await
         }
         // Neither of the two is polite: they block the only thread there is.
-        "blocks" => sleep("3.2"),
+        "blocks" => sleep("9.6"),
         "naps" => sleep("0.2"),
         _ => Outcome::Done,
     }

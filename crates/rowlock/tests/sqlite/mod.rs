@@ -1,6 +1,7 @@
 //! What only SQLite has: the application's own file, the schema, threads.
 
 mod complete;
+mod files;
 mod golden;
 pub mod home;
 mod own_file;
@@ -33,6 +34,42 @@ pub fn trials() -> Vec<Trial> {
         plain(
             "sqlite_file::a_file_that_is_gone_takes_no_jobs",
             own_file::a_file_that_is_gone_takes_no_jobs,
+        ),
+        plain(
+            "sqlite_file::a_log_that_is_gone_takes_no_jobs",
+            files::a_log_that_is_gone_takes_no_jobs,
+        ),
+        plain(
+            "sqlite_file::a_log_that_another_program_has_cut_takes_no_jobs",
+            files::a_log_that_another_program_has_cut_takes_no_jobs,
+        ),
+        plain(
+            "sqlite_file::a_log_that_sqlite_has_emptied_or_begun_again_is_a_good_one",
+            files::a_log_that_sqlite_has_emptied_or_begun_again_is_a_good_one,
+        ),
+        plain(
+            "sqlite_file::what_a_removed_log_held_is_there_after_a_clean_end",
+            files::what_a_removed_log_held_is_there_after_a_clean_end,
+        ),
+        plain(
+            "sqlite_file::a_log_that_others_have_begun_since_is_not_written_over",
+            files::a_log_that_others_have_begun_since_is_not_written_over,
+        ),
+        plain(
+            "sqlite_file::a_log_removed_during_a_commit_acknowledges_nothing",
+            files::a_log_removed_during_a_commit_acknowledges_nothing,
+        ),
+        plain(
+            "sqlite_file::a_database_that_moves_with_its_folder_or_is_restored_takes_no_jobs",
+            files::a_database_that_moves_with_its_folder_or_is_restored_takes_no_jobs,
+        ),
+        plain(
+            "sqlite_file::a_new_database_is_for_its_owner_only_and_an_old_one_stays_as_it_is",
+            files::a_new_database_is_for_its_owner_only_and_an_old_one_stays_as_it_is,
+        ),
+        plain(
+            "sqlite_file::a_missing_or_empty_file_beside_its_log_is_not_made",
+            files::a_missing_or_empty_file_beside_its_log_is_not_made,
         ),
         plain(
             "sqlite_file::a_row_written_by_hand_stops_nobody",

@@ -99,8 +99,8 @@ pub async fn a_completion_that_was_not_committed_is_tried_again(with: Arc<dyn Dr
 
 /// Another worker's claim.
 const TAKEN: &str = "WITH rival AS (
-        INSERT INTO rowlock.worker (id, lease_ms, joined_at, seen_at)
-        VALUES ('rival', 600000, now(), now()) RETURNING number)
+        INSERT INTO rowlock.worker (number, id, lease_ms, joined_at, seen_at)
+        VALUES (7, 'rival', 600000, now(), now()) RETURNING number)
     UPDATE rowlock.job SET token = token - 1, worker = rival.number FROM rival";
 
 pub async fn a_completion_after_a_lost_lease_is_refused(with: Arc<dyn Driver>) {

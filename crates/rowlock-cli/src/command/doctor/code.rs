@@ -14,7 +14,7 @@ pub enum Of {
 }
 
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-pub const CODES: [(&str, Of, &str); 34] = [
+pub const CODES: [(&str, Of, &str); 38] = [
     ("R001", Of::File, "the file is whole"),
     ("R002", Of::All, "the schema is the one this rowlock made"),
     (
@@ -73,6 +73,18 @@ pub const CODES: [(&str, Of, &str); 34] = [
     ("R032", Of::Server, "autovacuum is on for our tables"),
     ("R033", Of::All, "every pair's query has an index"),
     ("R034", Of::All, "every kind that is due is run by somebody"),
+    ("R035", Of::Server, "no publication has the ring"),
+    ("R036", Of::Server, "every unique key belongs to a live job"),
+    (
+        "R037",
+        Of::File,
+        "only its owner and its group may read the file",
+    ),
+    (
+        "R038",
+        Of::All,
+        "what handlers say of their jobs is written",
+    ),
 ];
 
 /// What was looked at and is well.

@@ -1,5 +1,7 @@
 //! What only a SQLite file can have.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
 use rowlock::Error;
 use rowlock::engine::Health;
@@ -7,7 +9,7 @@ use rowlock::engine::sqlite::{Address, Owner, Synchronous, schema_version};
 
 use super::{Finding, Level, finding};
 use crate::open::{Access, Setup, quoted};
-use crate::show;
+use crate::{rights, show};
 
 /// Committed pages that only the log has: with the usual page size 16 MiB.
 const LOG_BACKLOG: u64 = 4_000;
@@ -63,6 +65,12 @@ pub fn look(address: &Address, health: &Health) -> Vec<Finding> {
         };
         found.push(finding("R003", Level::Warn, what, remedy));
     }
+    let open = open_to_everybody(&address.path);
+    if !open.is_empty() {
+        let what = "everybody on this machine may read the file, with every payload in it";
+        let remedy = format!("chmod o= {}", open.join(" "));
+        found.push(finding("R037", Level::Info, what, remedy));
+    }
     if address.synchronous == Synchronous::Normal {
         let url = format!("sqlite:{}", address.path.display());
         let what = "synchronous=normal: a power cut can lose the last jobs that were answered";
@@ -70,4 +78,22 @@ pub fn look(address: &Address, health: &Health) -> Vec<Finding> {
         found.push(finding("R007", Level::Warn, what, remedy));
     }
     found
+}
+
+/// The database, or else what SQLite keeps beside it: that has the rights of the database from when it was made, which
+/// lasts as long as a process has it open.
+fn open_to_everybody(database: &Path) -> Vec<String> {
+    let beside = |ending: &str| {
+        let mut path = database.as_os_str().to_owned();
+        path.push(ending);
+        PathBuf::from(path)
+    };
+    let mut open = vec![database.to_owned()];
+    open.retain(|path| rights::open_to_everybody(path));
+    if open.is_empty() {
+        open = vec![beside("-wal"), beside("-shm")];
+        open.retain(|path| rights::open_to_everybody(path));
+    }
+    let shown = open.iter().map(|path| quoted(&show::path(path)));
+    shown.collect()
 }

@@ -1,13 +1,14 @@
 //! `rowlock doctor`: what is wrong or about to go wrong, and the command that mends it.
 //!
 //! Here is what holds for every store; [`file`] knows SQLite, [`server`], [`horizon`] and [`vacuum`]
-//! PostgreSQL, [`pairs`] what is derived, [`routes`] what is drained and [`redis`] where to. [`code`] has
+//! PostgreSQL, [`keys`] what outlived its jobs there, [`pairs`] what is derived, [`routes`] what is drained and [`redis`] where to. [`code`] has
 //! every code.
 
 mod code;
 mod cron;
 mod file;
 mod horizon;
+mod keys;
 mod pairs;
 mod redis;
 mod routes;
@@ -22,15 +23,19 @@ use rowlock::engine::browse::Glance;
 use rowlock::engine::postgres::part_sql as part_of_server;
 use rowlock::engine::sqlite::{damage, part_sql as part_of_file};
 use rowlock::engine::{PairRow, Unhandled, WorkerRow};
+use rowlock::settle::UNWRITTEN;
 use rowlock::switch::Switch;
-use rowlock::{Kind, Name, Pair, Rowlock};
+use rowlock::{Kind, Name, Pair, Record, Rowlock};
 use serde::Serialize;
 
+use crate::cli::{Doctor, Mend};
 use crate::open::{Access, Setup, Store, quoted};
 use crate::{exit, out, show};
 
 /// A worker that wasn't heard for so many leases is dead, and nobody has noticed.
 const LEASES: u32 = 3;
+/// So many running jobs are looked at, the one that began first on top.
+const HELD: usize = 1_000;
 /// A job may be due for so long before somebody asks where the workers are.
 const UNATTENDED: Duration = Duration::from_secs(60);
 
@@ -61,7 +66,10 @@ fn finding(code: &'static str, level: Level, what: impl Into<String>, remedy: St
     }
 }
 
-pub async fn run(setup: &Setup, json: bool) -> Result<u8> {
+pub async fn run(setup: &Setup, how: &Doctor, json: bool) -> Result<u8> {
+    if let Some(Mend::Keys) = how.mend {
+        return keys::mend(setup, how.yes, json).await;
+    }
     let found = findings(setup, Depth::All).await?;
     for each in &found {
         match json {
@@ -138,6 +146,10 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
             found.extend(horizon::look(setup, rowlock).await?);
             let pinned = found.iter().any(|each| each.code == "R030");
             found.extend(vacuum::look(address, &health, pinned));
+            // It looks at every key; and it may need just what is missing, which is told.
+            if depth == Depth::All && health.drift.is_empty() {
+                found.extend(keys::look(setup, address).await?);
+            }
             found
         }
     };
@@ -202,6 +214,10 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
             found.extend(all.map(|each| unhandled(setup, each, known(&each.kind))));
         }
     }
+    match rowlock.browse().in_hand(HELD).await {
+        Err(_) if !health.drift.is_empty() => {}
+        jobs => found.extend(refused(setup, &jobs?)),
+    }
     let derived = super::drain::derived(setup, rowlock).await?;
     found.extend(routes::look(setup, &rows, &routes, &derived));
     found.extend(redis::look(rowlock, &routes).await?);
@@ -223,10 +239,11 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
     // What nobody has looked at is not well.
     well.retain(|each| match each.code {
         "R001" => depth == Depth::All,
+        "R036" => depth == Depth::All && health.drift.is_empty(),
         "R033" => depth != Depth::Quick,
         "R004" | "R034" => health.drift.is_empty() && !health.unseen,
         // These need what may be missing.
-        "R005" | "R009" | "R025" | "R026" => health.drift.is_empty(),
+        "R005" | "R009" | "R025" | "R026" | "R038" => health.drift.is_empty(),
         _ => true,
     });
     found.extend(well);
@@ -247,6 +264,26 @@ fn dead(setup: &Setup, worker: &WorkerRow, now: jiff::Timestamp) -> Option<Findi
         jobs(worker.holds, worker.more),
     );
     Some(finding("R005", Level::Warn, what, setup.line("work")))
+}
+
+/// Jobs whose verdicts can't be written: their last error says so, of the attempt that they are in.
+fn refused(setup: &Setup, running: &[Record]) -> Option<Finding> {
+    let refused = |job: &&Record| {
+        let last = job.errors.last();
+        last.is_some_and(|error| {
+            error.attempt == job.attempt && error.message.starts_with(UNWRITTEN)
+        })
+    };
+    let mut held = running.iter().filter(refused);
+    let first = held.next()?;
+    let more = match held.count() {
+        0 => String::new(),
+        n => format!(" (and {n} more)"),
+    };
+    let why = first.errors.last().map_or("", |error| &error.message);
+    let what = format!("job {}{more} is held by its worker: {why}", first.id);
+    let remedy = setup.line(&format!("job show {}", first.id));
+    Some(finding("R038", Level::Warn, what, remedy))
 }
 
 /// Nobody is there to run what is due. What waits for a drain is told with its route.

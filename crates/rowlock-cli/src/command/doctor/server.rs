@@ -64,6 +64,13 @@ pub async fn look(setup: &Setup, address: &Address, health: &Health) -> Result<V
             psql("ALTER ROLE CURRENT_USER SET default_transaction_isolation = 'read committed'");
         found.push(finding("R014", Level::Warn, what, remedy));
     }
+    found.extend(health.published.iter().map(|(name, remedy)| {
+        let what = format!(
+            "publication {name:?} has the ring: each step of each job is decoded and sent to its subscribers, and a \
+             slot keeps the log until they have it"
+        );
+        finding("R035", Level::Info, what, psql(remedy))
+    }));
     if !notifications_arrive(address).await? {
         let what = "notifications don't arrive, as behind a pooler that hands out a connection per \
                     transaction: idle workers look for work every [worker] poll";

@@ -5,13 +5,13 @@ use rowlock::drain::Route;
 use rowlock::engine::Applied;
 use rowlock::run::Stopper;
 use rowlock::verify::Ran;
-use rowlock::{Name, Rowlock, reconcile};
+use rowlock::{Kind, Name, Rowlock, reconcile};
 use serde_json::json;
 
 use super::{check, drain, line, options, unknown};
 use crate::cli::DrainRun;
 use crate::command::work::{Beside, block, scheduler_line, store_line};
-use crate::open::{Access, Setup};
+use crate::open::{Access, Setup, Wait, Waited};
 use crate::{exit, out, show};
 
 /// A second signal changes nothing: what was sent is held by its route, not by this process.
@@ -24,24 +24,22 @@ pub async fn run(setup: &Setup, how: DrainRun, json: bool) -> Result<u8> {
     let routes = chosen(setup, &how.routes)?;
     let pairs = setup.pairs()?;
     let ran = how.ran.map(Ran::open).transpose()?;
-    let (rowlock, created) = setup.open_quietly(Access::Write).await?;
-    check(setup, &rowlock, &routes).await?;
-    let known = rowlock.operate().kinds().await?;
-    declare(setup, &rowlock).await?;
-    // Where nothing was written yet there is nothing to change: kinds get their rows with their route.
-    let is_new = |kind: &Name| !known.iter().any(|known| known.name == *kind);
-    for route in routes.iter().filter(|route| route.kinds.iter().all(is_new)) {
-        let (kinds, queues) = (&route.kinds, &route.queues);
-        let declared = rowlock.routes();
-        declared
-            .declare_route(&route.name, kinds, queues, !kinds.is_empty())
-            .await?;
-    }
-    let mut beside = Beside::listen(how.listen).await?;
+    let mut wait = Wait::new(setup, how.wait, false);
+    let mut before = None;
+    let open = async || {
+        let (rowlock, created) = setup.open_quietly(Access::Write).await?;
+        declare_routes(setup, &rowlock, &routes, &mut before).await?;
+        let scheduler = scheduler_line(setup, &rowlock).await?;
+        Ok((rowlock, created, scheduler))
+    };
+    let store = Waited::Store(&setup.store);
+    let (rowlock, created, scheduler) = wait.until(&store, open).await?;
+    let mut beside = Beside::listen(setup, how.listen).await?;
+    drop(wait);
     if !how.volume.quiet {
         let mut lines = vec![store_line(setup, created)];
         lines.extend(routes.iter().map(line));
-        lines.extend(scheduler_line(setup, &rowlock).await?);
+        lines.extend(scheduler);
         block(&lines, beside.http.as_ref());
     }
     let options = options(setup, ran);
@@ -58,6 +56,31 @@ pub async fn run(setup: &Setup, how: DrainRun, json: bool) -> Result<u8> {
         out::json(&json!({ "sent": sent, "settled": settled, "lost": lost }))?;
     }
     Ok(exit::OK)
+}
+
+/// Adds the routes, and what a drain leads, where they have no row yet; `before` are the kinds of the first try.
+async fn declare_routes(
+    setup: &Setup,
+    rowlock: &Rowlock,
+    routes: &[Route],
+    before: &mut Option<Vec<Kind>>,
+) -> Result<()> {
+    check(setup, rowlock, routes).await?;
+    let known = match before {
+        Some(known) => known,
+        None => before.insert(rowlock.operate().kinds().await?),
+    };
+    declare(setup, rowlock).await?;
+    // Where nothing was written yet there is nothing to change: kinds get their rows with their route.
+    let is_new = |kind: &Name| !known.iter().any(|known| known.name == *kind);
+    for route in routes.iter().filter(|route| route.kinds.iter().all(is_new)) {
+        let (kinds, queues) = (&route.kinds, &route.queues);
+        let declared = rowlock.routes();
+        declared
+            .declare_route(&route.name, kinds, queues, !kinds.is_empty())
+            .await?;
+    }
+    Ok(())
 }
 
 /// The routes that are meant; none named: all of the configuration.

@@ -1,8 +1,6 @@
 //! `rowlock reconcile drill`: the queue is thrown away, and comes back.
 
-use std::io::{BufRead, IsTerminal};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use indicatif::ProgressBar;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -59,7 +57,7 @@ pub async fn run(setup: &Setup, name: &Name, yes: bool, json: bool) -> Result<u8
         pair.kind,
         rows(asking.found),
     );
-    confirm(&question, yes)?;
+    out::confirm(&question, yes, "nothing was deleted")?;
     let delete = delete(&rowlock, queued.asked);
     let deleted = watched(&rowlock, &bar, "deleting", delete).await?;
     let empty = rowlock.clock().now();
@@ -112,28 +110,6 @@ async fn queued(rowlock: &Rowlock, pair: &Pair) -> Result<Queued> {
         if page.len() < PAGE {
             return Ok(queued);
         }
-    }
-}
-
-fn confirm(question: &str, yes: bool) -> Result<()> {
-    if yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
-        return Err(exit::with(
-            exit::USAGE,
-            format!("{question} Without a terminal to ask, it needs --yes"),
-        ));
-    }
-    out::ask(&format!("{question} Go on? [y/N] "));
-    let mut answer = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .context("can't read the answer")?;
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(exit::with(exit::FAILED, "nothing was deleted")),
     }
 }
 

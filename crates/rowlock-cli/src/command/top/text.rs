@@ -6,22 +6,9 @@ use ratatui::text::Span;
 
 use crate::show;
 
-/// Text from a store. Control characters can't reach the terminal, and what turns or hides the text
-/// beside it is shown by its number, too.
+/// Text from a store: it can't play tricks on the terminal.
 pub fn clean(text: &str) -> String {
-    let tricky = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let shown = show::text(text);
-    if !shown.contains(tricky) {
-        return shown;
-    }
-    let mut out = String::with_capacity(shown.len());
-    for c in shown.chars() {
-        match tricky(c) {
-            true => out.extend(c.escape_unicode()),
-            false => out.push(c),
-        }
-    }
-    out
+    show::text(text)
 }
 
 /// A duration for a column: `3ms`, `1.5s`, `10m32s`.

@@ -1,27 +1,24 @@
 //! `rowlock work --from`: jobs come from a sink that a drain fills, and no database is opened.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
 use rowlock::Clock;
 use rowlock::drain::sinks::redis::Redis;
-use rowlock::engine::Dispatch;
-use rowlock::job::Kind;
-use rowlock::run::{Options, Runner, Tally};
+use rowlock::run::Tally;
 
-use super::{Beside, Declared, From, block, serve, worker_line};
-use crate::open::{Setup, sink};
+use super::{Beside, Declared, From, Start, block, serve, worker_line};
+use crate::open::{Setup, Waited, sink};
 use crate::{exit, out};
 
-pub async fn run(
-    setup: &Setup,
-    url: &str,
-    handlers: Vec<(Kind, Runner)>,
-    options: Options,
-    listen: Option<SocketAddr>,
-    quiet: bool,
-) -> Result<Tally> {
+pub async fn run(setup: &Setup, url: &str, start: Start) -> Result<Tally> {
+    let Start {
+        handlers,
+        options,
+        listen,
+        quiet,
+        mut wait,
+    } = start;
     let clock = Clock::system();
     let dispatcher = open(url, &clock)?;
     if !setup.config.pairs()?.is_empty() || !setup.config.crons()?.is_empty() {
@@ -30,7 +27,11 @@ pub async fn run(
              not here",
         );
     }
-    let beside = Beside::listen(listen).await?;
+    let redis = Waited::Sink(sink(url));
+    wait.until(&redis, async || Ok(dispatcher.ping().await?))
+        .await?;
+    let beside = Beside::listen(setup, listen).await?;
+    drop(wait);
     if !quiet {
         let lines = [("from", sink(url)), worker_line(&handlers, &options)];
         block(&lines, beside.http.as_ref());
@@ -44,7 +45,7 @@ pub async fn run(
 }
 
 /// The sink, as a worker sees it; nothing is connected yet.
-fn open(url: &str, clock: &Clock) -> Result<Arc<dyn Dispatch>> {
+fn open(url: &str, clock: &Clock) -> Result<Arc<Redis>> {
     match url.split_once(':') {
         Some(("redis", _)) => Ok(Arc::new(Redis::open(url, clock.clone())?)),
         Some(("sidekiq+redis", _)) => Err(exit::with(

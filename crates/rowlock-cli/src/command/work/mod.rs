@@ -20,7 +20,7 @@ use self::leash::leash;
 use super::drain::elsewhere;
 use crate::cli::Work;
 use crate::http::Http;
-use crate::open::{Access, Setup, Store};
+use crate::open::{Access, Setup, Store, Wait, Waited};
 use crate::{exit, out, show};
 
 pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
@@ -38,10 +38,17 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
         options.concurrency = usize::try_from(slots).unwrap_or(options.concurrency);
     }
     options.ran = how.ran.map(Ran::open).transpose()?;
-    let (listen, quiet) = (how.listen, how.volume.quiet);
+    let wait = Wait::new(setup, how.wait, how.once);
+    let start = Start {
+        handlers,
+        options,
+        listen: how.listen,
+        quiet: how.volume.quiet,
+        wait,
+    };
     let tally = match &how.from {
-        Some(url) => from::run(setup, url, handlers, options, listen, quiet).await?,
-        None => from_store(setup, handlers, options, listen, quiet).await?,
+        Some(url) => from::run(setup, url, start).await?,
+        None => from_store(setup, start).await?,
     };
     if json {
         out::json(&serde_json::json!({ "settled": tally.settled, "lost": tally.lost }))?;
@@ -49,22 +56,40 @@ pub async fn run(setup: &Setup, how: Work, json: bool) -> Result<u8> {
     Ok(exit::OK)
 }
 
-async fn from_store(
-    setup: &Setup,
+/// What a worker starts with.
+struct Start {
     handlers: Vec<(Kind, Runner)>,
     options: Options,
     listen: Option<SocketAddr>,
     quiet: bool,
-) -> Result<Tally> {
+    wait: Wait,
+}
+
+async fn from_store(setup: &Setup, start: Start) -> Result<Tally> {
+    let Start {
+        handlers,
+        options,
+        listen,
+        quiet,
+        mut wait,
+    } = start;
     let crons = setup.config.crons()?;
-    let (rowlock, created) = setup.open_quietly(Access::Write).await?;
     let pairs = setup.pairs()?;
-    declare(&rowlock, &handlers).await?;
-    let mut beside = Beside::listen(listen).await?;
+    let open = async || {
+        let (rowlock, created) = setup.open_quietly(Access::Write).await?;
+        declare(&rowlock, &handlers).await?;
+        let scheduler = scheduler_line(setup, &rowlock).await?;
+        Ok((rowlock, created, scheduler))
+    };
+    let store = Waited::Store(&setup.store);
+    let (rowlock, created, scheduler) = wait.until(&store, open).await?;
+    let mut beside = Beside::listen(setup, listen).await?;
+    // From here on a signal is for the worker.
+    drop(wait);
     beside.guard = guard(setup, &rowlock)?;
     if !quiet {
         let mut lines = vec![store_line(setup, created), worker_line(&handlers, &options)];
-        lines.extend(scheduler_line(setup, &rowlock).await?);
+        lines.extend(scheduler);
         lines.extend(guard_line(setup));
         lines.extend(elsewhere(&setup.routes()?, &handlers));
         block(&lines, beside.http.as_ref());

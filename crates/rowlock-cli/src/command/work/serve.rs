@@ -15,7 +15,9 @@ use rowlock::{Clock, Cron, Pair, Rowlock, Worker};
 use tokio::sync::oneshot;
 
 use crate::http::Http;
+use crate::open::Setup;
 use crate::show;
+use crate::web::Tokens;
 
 /// How long answers that are under way may take when a worker ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -51,9 +53,12 @@ pub struct Answering {
 
 impl Beside {
     /// Takes the port, if there is one; from here on signals no longer end the process by themselves.
-    pub async fn listen(address: Option<SocketAddr>) -> Result<Self> {
+    pub async fn listen(setup: &Setup, address: Option<SocketAddr>) -> Result<Self> {
         let http = match address {
-            Some(address) => Some(Http::bind(address).await?),
+            Some(address) => {
+                let tokens = Tokens::of_metrics(&setup.config.metrics())?;
+                Some(Http::bind(address).await?.numbers_for(tokens))
+            }
             None => None,
         };
         Self::with(http)

@@ -210,6 +210,7 @@ fn facts(job: &Record) -> Markup {
             dt { "Queue" } dd { a href={ "/jobs?queue=" (job.queue) } { (job.queue) } }
             dt { "Priority" } dd { (job.priority) }
             @if let Some(key) = &job.unique_key { dt { "Unique key" } dd { code { (show::text(key)) } } }
+            @if let Some(key) = &job.idempotency_key { dt { "Idempotency key" } dd { code { (key) } } }
             @if !job.tags.is_empty() {
                 dt { "Tags" }
                 dd { @for tag in &job.tags { a.tag href={ "/jobs?tag=" (tag) } { (tag) } " " } }

@@ -8,10 +8,11 @@ use tokio_postgres::Row;
 
 use super::ask::Value;
 use super::connect::{Connection, Pool, take};
-use super::error::{is_bad_value, is_blocked, is_worn_out, map_query};
+use super::error::{is_bad_value, is_blocked, is_worn_out, map_query, map_reading};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::io::Io;
+use crate::log;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -31,13 +32,22 @@ impl From<Stopped> for Error {
     }
 }
 
+/// What a statement may do.
+#[derive(Clone, Copy)]
+pub(super) enum May {
+    /// A function of ours, which sees to it that the query in it only reads.
+    Write,
+    /// The user's own query.
+    Read,
+}
+
 /// Runs one statement within a time.
 pub(super) async fn ask_within(
     (pool, io): (&Pool, &Io),
     text: &str,
     values: &[Value<'_>],
     doing: &str,
-    limit: Duration,
+    (limit, may): (Duration, May),
 ) -> Result<Vec<Row>, Stopped> {
     let client = take(pool, limit).await.map_err(Stopped::Failed)?;
     let telling = client.cancel();
@@ -48,16 +58,26 @@ pub(super) async fn ask_within(
     let Some(client) = &unheard.client else {
         return Err(Stopped::Failed(Error::Bug("no connection".to_owned())));
     };
-    let asked = Clock::system()
-        .timeout(limit, client.ask(text, values))
-        .await;
+    let answer = async {
+        match may {
+            May::Write => client.ask(text, values).await.map(Some),
+            May::Read => client.ask_reading(text, values).await,
+        }
+    };
+    let asked = Clock::system().timeout(limit, answer).await;
     let Some(client) = unheard.client.take() else {
         return Err(Stopped::Failed(Error::Bug("no connection".to_owned())));
     };
     match asked {
-        Some(Ok(rows)) => Ok(rows),
+        Some(Ok(Some(rows))) => Ok(rows),
+        Some(Ok(None)) => Err(Stopped::Failed(Error::invalid(
+            "a pair's query may only read: it switched transaction_read_only off",
+        ))),
         Some(Err(why)) => {
-            let error = map_query(&why, doing);
+            let error = match may {
+                May::Write => map_query(&why, doing),
+                May::Read => map_reading(&why, doing),
+            };
             if is_worn_out(&error) {
                 drop(Object::take(client));
             }
@@ -69,7 +89,7 @@ pub(super) async fn ask_within(
         }
         None => {
             if let Err(why) = io.run("rowlock-cancel", |_| telling).await {
-                tracing::debug!(%why, "a statement can't be cancelled");
+                log::debug!(%why, "a statement can't be cancelled");
             }
             drop(Object::take(client));
             Err(Stopped::Failed(Error::Invalid(format!(

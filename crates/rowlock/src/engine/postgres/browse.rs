@@ -46,7 +46,7 @@ impl Browse for Postgres {
             true => self.look(sql!("browse_newest"), &values).await?,
             false => self.look(sql!("browse"), &values).await?,
         };
-        page(&rows, filter.limit)
+        page(&rows, filter.limit, self.store_number().await?)
     }
 
     async fn glance(&self) -> Result<Glance> {
@@ -97,7 +97,7 @@ impl Browse for Postgres {
             (&bytes, Type::INT8),
         ];
         let rows = self.look(sql!("in_hand"), &values).await?;
-        rows.iter().map(row::record).collect()
+        self.records(&rows).await
     }
 
     async fn hands(&self) -> Result<Vec<WorkerRow>> {
@@ -127,7 +127,7 @@ impl Browse for Postgres {
     }
 }
 
-fn page(rows: &[Row], wanted: usize) -> Result<Page> {
+fn page(rows: &[Row], wanted: usize, store: u64) -> Result<Page> {
     let (mut last, mut seen, mut matches) = (None, 0, 0);
     let mut jobs = Vec::with_capacity(rows.len());
     for row in rows {
@@ -135,7 +135,7 @@ fn page(rows: &[Row], wanted: usize) -> Result<Page> {
         seen = count(row, 18)?;
         // Without a job that matches there is one row, which tells how far the look went.
         if get::<Option<i64>>(row, 0)?.is_some() {
-            jobs.push(row::record(row)?);
+            jobs.push(row::record(row, store)?);
             matches = usize::try_from(count(row, 19)?).unwrap_or(usize::MAX);
         }
     }

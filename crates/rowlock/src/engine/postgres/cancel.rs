@@ -11,6 +11,7 @@ use tokio_postgres::config::Host;
 use tokio_postgres::{CancelToken, Config, NoTls};
 
 use crate::clock::Clock;
+use crate::log;
 
 /// How long a server may take to hear that a statement isn't wanted any more.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,14 +34,14 @@ pub(super) async fn cancel(token: CancelToken, door: Door) {
         match door {
             Some((host, port)) => match TcpStream::connect((host.as_str(), port)).await {
                 Ok(stream) => token.cancel_query_raw(Last(stream), NoTls).await,
-                Err(why) => return tracing::debug!(%why, "a statement can't be cancelled"),
+                Err(why) => return log::debug!(%why, "a statement can't be cancelled"),
             },
             None => token.cancel_query(NoTls).await,
         }
-        .unwrap_or_else(|why| tracing::debug!(%why, "a statement can't be cancelled"));
+        .unwrap_or_else(|why| log::debug!(%why, "a statement can't be cancelled"));
     };
     if Clock::system().timeout(PATIENCE, telling).await.is_none() {
-        tracing::debug!("the server doesn't answer a cancel request");
+        log::debug!("the server doesn't answer a cancel request");
     }
 }
 

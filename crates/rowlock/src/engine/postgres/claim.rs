@@ -25,6 +25,9 @@ use crate::job::{JobId, Name, Token};
 /// on its way to its commit.
 const SHORTEST_REST: Duration = Duration::from_millis(10);
 const LONGEST_REST: Duration = Duration::from_secs(1);
+/// How a claim says whether its worker hears notifications.
+const HEARS: i64 = 1 << 16;
+const DEAF: i64 = 2 << 16;
 /// The pause while notifications arrive.
 const LISTENING_REST: Duration = Duration::from_secs(3);
 
@@ -131,6 +134,12 @@ impl Postgres {
         let (order, weighed, weights) = order(&wanted.order);
         let (capped, caps) = split(&wanted.caps);
         let turn = i64::try_from(self.turn.fetch_add(1, Ordering::Relaxed) & 0xffff).unwrap_or(0);
+        // Only a worker that hears notifications asks for them: every one takes a lock that all of them share.
+        let turn = turn
+            + match self.is_listening() {
+                true => HEARS,
+                false => DEAF,
+            };
         let may_begin_anew = lock(&outlook.budget).allows(self.clock.elapsed());
         let (bounds, aside_after, seen) = {
             let lanes = lock(&outlook.lanes);
@@ -203,6 +212,7 @@ impl Postgres {
             swept: false,
             unsorted: None,
             stopped: Vec::new(),
+            store: None,
             lowest: None,
             furthest: None,
         });
@@ -275,10 +285,15 @@ impl Postgres {
             return Some(SHORTEST_REST);
         }
         let pause = SHORTEST_REST.saturating_mul(1 << answers.saturating_sub(1).min(10));
-        match (pause < LONGEST_REST, self.is_listening()) {
+        let rest = match (pause < LONGEST_REST, self.is_listening()) {
             (true, _) => Some(pause),
             (false, true) => Some(LISTENING_REST),
             (false, false) => None,
+        };
+        // After a notification enqueues are silent for a moment.
+        match self.listener.look_again() {
+            Some(again) => rest.map(|rest| rest.min(again)),
+            None => rest,
         }
     }
 }

@@ -7,15 +7,17 @@ use deadpool::managed::{self, Metrics, Object, QueueMode, RecycleError, RecycleR
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, NoTls};
 
+use super::ask::PATIENCE;
 use super::cancel::door;
-use super::error::{map, unreachable};
+use super::error::{away, map, unreachable};
 use super::link::Link;
 use super::row::get;
 use super::sessions::Sessions;
-use super::statements::sql;
+use super::statements::{call, sql};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::io::Io;
+use crate::log;
 
 /// The schema that everything of ours is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,6 +198,7 @@ impl managed::Manager for Maker {
         let pid: i32 = rows.first().map_or(Ok(0), |row| get(row, 1))?;
         #[cfg(feature = "test-hooks")]
         let fits = fits || crate::hooks::switched_off("call.isolation");
+        self.check_ids(&client).await;
         Ok(Link::new(
             client,
             !fits,
@@ -212,6 +215,29 @@ impl managed::Manager for Maker {
     }
 }
 
+impl Maker {
+    /// Sequences don't travel with every kind of copy, and a connection that takes the place of a lost one may lead to
+    /// one: before anything else it sees that new ids are ahead of stored ones. A role without the right leaves that to
+    /// the workers.
+    async fn check_ids(&self, client: &Client) {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("connect.check_ids") {
+            return;
+        }
+        if !self.sessions.take_lost() {
+            return;
+        }
+        let text = call("check_ids", 0, &self.address.schema);
+        let checked = Clock::system()
+            .timeout(PATIENCE, client.query_typed(&text, &[]))
+            .await;
+        if !matches!(checked, Some(Ok(_))) {
+            log::debug!("the ids could not be checked after a reconnection");
+            self.sessions.set_lost();
+        }
+    }
+}
+
 /// A connection whose other end is driven by the engine's own thread.
 pub(super) async fn connect(address: &Address, io: &Io) -> Result<Client> {
     let config = address.config.clone();
@@ -223,10 +249,25 @@ pub(super) async fn connect(address: &Address, io: &Io) -> Result<Client> {
             .map_err(|why| unreachable(&why, &shown))?;
         tasks.start("rowlock-connection", async move {
             if let Err(why) = connection.await {
-                tracing::debug!(%why, "a connection to the database has ended");
+                log::debug!(%why, "a connection to the database has ended");
             }
         });
         Ok(client)
+    })
+    .await?
+}
+
+/// Sees whether the server takes connections, by one that is given up at once.
+///
+/// # Errors
+/// [`Error::Unavailable`] while it starts, stops, is full or can't be reached at all: that may pass.
+/// [`Error::Unreachable`] when the address, the login or the database has to be mended.
+pub async fn ping(address: &Address) -> Result<()> {
+    let io = Io::start("rowlock-postgres")?;
+    let (config, shown) = (address.config.clone(), address.to_string());
+    io.run("rowlock-connect", move |_| async move {
+        let connected = config.connect(NoTls).await;
+        connected.map(drop).map_err(|why| away(&why, &shown))
     })
     .await?
 }

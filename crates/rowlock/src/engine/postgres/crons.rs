@@ -9,9 +9,10 @@ use super::Postgres;
 use super::row::{get, json, name, time};
 use super::stage;
 use super::statements::sql;
-use crate::engine::{Applied, CronRow, Fire};
+use crate::engine::{Applied, CronRow, Fire, once};
 use crate::error::{Error, Result};
 use crate::job::{Cron, JobId, Name, Token, spelled};
+use crate::log;
 use crate::stage::Enqueued;
 
 impl Postgres {
@@ -21,6 +22,7 @@ impl Postgres {
         change: bool,
     ) -> Result<Vec<Applied>> {
         let mut wishes = Vec::with_capacity(crons.len());
+        once("cron", crons.iter().map(|(cron, _)| &cron.name))?;
         for (cron, next_at) in crons {
             cron.check()?;
             let declared = spelled(cron);
@@ -55,7 +57,10 @@ impl Postgres {
             // One that can't be read stops no other.
             match cron_row(row) {
                 Ok(cron) => crons.extend(cron),
-                Err(why) => tracing::error!(cron = %name(row, 6)?, %why, "left out a cron"),
+                Err(why) => {
+                    let cron = name(row, 6)?;
+                    log::error!(%cron, %why, "left out a cron");
+                }
             }
         }
         Ok((now, crons))

@@ -77,6 +77,10 @@ impl Dispatch for Postgres {
         Ok(())
     }
 
+    fn forget(&self, worker: &WorkerId) {
+        self.forget_lease(worker);
+    }
+
     fn wakeups(&self) -> Wakeups {
         self.listener.start(&self.address, &self.io, &self.bell);
         self.bell.listen()

@@ -112,6 +112,18 @@ pub(super) fn unreachable(why: &tokio_postgres::Error, shown: &str) -> Error {
     }
 }
 
+/// The same for a caller that waits: a server that isn't there may be so in a moment, its refusal stands.
+pub(super) fn away(why: &tokio_postgres::Error, shown: &str) -> Error {
+    match unreachable(why, shown) {
+        Error::Unreachable(words)
+            if why.as_db_error().is_none() && (why.is_closed() || is_io(why)) =>
+        {
+            Error::Unavailable(words)
+        }
+        other => other,
+    }
+}
+
 fn is_io(why: &tokio_postgres::Error) -> bool {
     why.source()
         .is_some_and(|cause| cause.downcast_ref::<std::io::Error>().is_some())
@@ -141,7 +153,7 @@ pub(crate) fn sort(code: &str, text: &str, detail: &str, doing: &str) -> Error {
         LEASE_LOST => Error::LeaseLost,
         MISPLACED => Error::Unavailable(format!("{text} ({doing}): they are looked for")),
         "40001" | "40P01" => Error::Unavailable(format!(
-            "somebody else's transaction was in the way ({doing}): roll back and try again ({text})"
+            "another transaction was in the way ({doing}): roll back and try again from its BEGIN ({text})"
         )),
         "55P03" => Error::Unavailable(format!(
             "a lock was not to be had in time ({doing}): {text}"
@@ -205,9 +217,25 @@ pub(super) fn map_query(why: &tokio_postgres::Error, doing: &str) -> Error {
     }
 }
 
+/// The same for one that may only read, whatever the server is: it tried to write, or to be allowed to.
+pub(super) fn map_reading(why: &tokio_postgres::Error, doing: &str) -> Error {
+    match why.as_db_error() {
+        Some(error) if ["25001", "25006"].contains(&error.code().code()) => {
+            Error::invalid(format!("a pair's query may only read: {}", error.message()))
+        }
+        _ => map_query(why, doing),
+    }
+}
+
 /// Whether this role lacks the right.
 pub(super) fn is_denied(why: &tokio_postgres::Error) -> bool {
     why.code().is_some_and(|code| code.code() == "42501")
+}
+
+/// Whether another transaction has just made what this one wanted to make.
+pub(super) fn is_there_already(why: &tokio_postgres::Error) -> bool {
+    let codes = ["23505", "42P06", "42P07", "42710"];
+    why.code().is_some_and(|code| codes.contains(&code.code()))
 }
 
 /// Whether a lock was not to be had in time.

@@ -6,7 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::ask::Value;
 use super::connect::{batch, take};
-use super::error::map_query;
+use super::error::map_reading;
 use super::row::{count, get};
 use super::source::{Tables, ask_text, plain, same_key};
 use super::statements::sql;
@@ -78,7 +78,7 @@ impl Tables {
             batch(&client, &plain(sql!("source_look")), "source_look").await?;
             let explain = plain(sql!("source_explain")).replace("{statement}", text);
             let rows = client.query_typed(&explain, values).await;
-            rows.map_err(|why| map_query(&why, "source_explain"))
+            rows.map_err(|why| map_reading(&why, "source_explain"))
         };
         let rows = Clock::system()
             .timeout(pair.timeout, asked)

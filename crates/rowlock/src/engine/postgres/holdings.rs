@@ -176,6 +176,17 @@ impl Holdings {
         lock(&self.jobs).retain(|_, job| !job.is_of(worker) || held.contains(&job.lot.token));
     }
 
+    /// A worker is gone.
+    pub(super) fn forget(&self, worker: &WorkerId) {
+        self.keep(worker, &[]);
+        lock(&self.doubt).remove(worker);
+    }
+
+    #[cfg(feature = "test-hooks")]
+    pub(super) fn remembered(&self) -> [usize; 2] {
+        [lock(&self.jobs).len(), lock(&self.doubt).len()]
+    }
+
     /// A worker's jobs of kinds or queues that were stopped.
     pub(super) fn stopped(
         &self,

@@ -34,6 +34,9 @@ impl Postgres {
         for row in &self.query(sql!("health_vacuum"), &[]).await? {
             health.uncleaned.push(uncleaned(row)?);
         }
+        for row in &self.query(sql!("health_publications"), &[]).await? {
+            health.published.push((get(row, 0)?, get(row, 1)?));
+        }
         Ok(())
     }
 

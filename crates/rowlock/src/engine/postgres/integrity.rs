@@ -52,10 +52,18 @@ impl Postgres {
                 "queue {queue} counts {counted} {state} jobs and keeps {kept}"
             ));
         }
+        let ten: [(&(dyn ToSql + Sync), Type); 1] = [(&10_i64, Type::INT8)];
+        for row in &self.query(sql!("keys_orphaned"), &ten).await? {
+            let (kind, key, id): (String, String, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+            wrong.push(format!(
+                "the key {key} of kind {kind} is held for job {id}, which is not live"
+            ));
+        }
         for row in &self.query(sql!("integrity_keys"), &[]).await? {
             let (kind, key, id): (String, String, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
-            let words = get::<String>(row, 3)?.replace('%', &id.to_string());
-            wrong.push(format!("the key {key} of kind {kind} {words}"));
+            wrong.push(format!(
+                "the key {key} of kind {kind} is not held for job {id}, which is live"
+            ));
         }
         for row in &self.query(sql!("integrity_twice"), &[]).await? {
             let (id, rows): (i64, i64) = (get(row, 0)?, get(row, 1)?);

@@ -209,6 +209,7 @@ mod tests {
             swept: false,
             unsorted: None,
             stopped: Vec::new(),
+            store: None,
             lowest: None,
             furthest: None,
         }

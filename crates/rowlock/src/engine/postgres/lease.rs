@@ -12,6 +12,7 @@ use crate::claim::{Expired, Heartbeat, WorkerId};
 use crate::clock::Elapsed;
 use crate::error::{Error, Result};
 use crate::job::{Backoff, ErrorKind, JobError, JobId, Token};
+use crate::log;
 
 /// How often rows are searched for that lie about under a name nobody answers to.
 const SEARCH_EVERY: Duration = Duration::from_secs(60);
@@ -44,7 +45,7 @@ impl Postgres {
             None => 0,
         };
         if behind > 0 {
-            tracing::warn!(
+            log::warn!(
                 behind,
                 "new ids were behind stored ones, as after a copy without sequences"
             );
@@ -119,7 +120,7 @@ impl Postgres {
             .stopped
             .retain(|id| !answer.cancel_requested.contains(id));
         if let Err(why) = self.set_slow_aside(worker, now).await {
-            tracing::debug!(%why, "jobs that run for long stay in the ring for now");
+            log::debug!(%why, "jobs that run for long stay in the ring for now");
         }
         Ok(answer)
     }
@@ -167,10 +168,31 @@ impl Postgres {
             other => other?,
         };
         self.call("leave", &[(&number, Type::INT8)]).await?;
-        self.holdings.keep(worker, &[]);
+        self.forget_lease(worker);
+        Ok(())
+    }
+
+    pub(super) fn forget_lease(&self, worker: &WorkerId) {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("lease.forgotten") {
+            return;
+        }
+        self.holdings.forget(worker);
         lock(&self.workers).remove(worker);
         lock(&self.searched_by).remove(worker);
-        Ok(())
+    }
+
+    /// How many workers, and jobs of theirs, this process remembers.
+    #[cfg(feature = "test-hooks")]
+    #[must_use]
+    pub fn remembered(&self) -> [usize; 4] {
+        let [jobs, doubts] = self.holdings.remembered();
+        [
+            lock(&self.workers).len(),
+            lock(&self.searched_by).len(),
+            jobs,
+            doubts,
+        ]
     }
 
     pub(super) async fn begin_suspect(
@@ -198,8 +220,11 @@ impl Postgres {
 
     pub(super) async fn bury_the_dead(&self) -> Result<Expired> {
         let mut expired = Expired::default();
-        let mut dead = Vec::new();
-        for row in &self.query(sql!("expire_sample"), &[]).await? {
+        let (mut samples, mut beats, mut doubted) = (Vec::new(), Vec::new(), Vec::new());
+        let asked = self.clock.elapsed();
+        let rows = self.query(sql!("expire_sample"), &[]).await?;
+        let times = (asked, self.clock.elapsed());
+        for row in &rows {
             let sample = Sample {
                 number: get(row, 0)?,
                 id: WorkerId::stored(get(row, 1)?),
@@ -209,27 +234,43 @@ impl Postgres {
                 suspect_token: get(row, 7)?,
                 backoff: json(row, 8)?,
             };
-            let lease = span(row, 2)?;
-            expired.shortest_lease = match (expired.shortest_lease, lease) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            };
+            let lease = span(row, 2)?.unwrap_or_default();
+            expired.shortest_lease =
+                Some(expired.shortest_lease.map_or(lease, |one| one.min(lease)));
+            beats.push((sample.id.clone(), sample.seen, lease));
             if get(row, 4)? {
-                dead.push(sample);
+                doubted.push(sample.id.clone());
             }
+            samples.push(sample);
         }
+        #[cfg_attr(
+            not(feature = "test-hooks"),
+            expect(unused_mut, reason = "for mutants")
+        )]
+        let mut dead = lock(&self.observer).sample(times, &beats);
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("expire.by_beat") {
+            dead.clone_from(&doubted);
+        }
+        doubted.retain(|id| !dead.contains(id));
+        expired.doubted = doubted.len();
         if !dead.is_empty() {
             crash_point!("expire.found");
         }
-        for sample in dead {
+        for sample in samples
+            .into_iter()
+            .filter(|sample| dead.contains(&sample.id))
+        {
             match self.bury(&sample, &mut expired).await {
                 Ok(true) => expired.workers.push(sample.id),
                 Ok(false) => {}
                 // One that can't be buried now keeps nobody else from it.
-                Err(why) => tracing::warn!(worker = %sample.id, %why, "a dead worker's jobs wait"),
+                Err(why) => log::warn!(worker = %sample.id, %why, "a dead worker's jobs wait"),
             }
         }
+        // Behind a pooler the server may change without a word.
         if is_time(&mut lock(&self.searched), self.clock.elapsed()) {
+            self.see_to_ids().await?;
             for row in &self.query(sql!("expire_strays"), &[]).await? {
                 let stray = Sample::stray(get(row, 0)?);
                 self.bury(&stray, &mut expired).await?;
@@ -264,6 +305,8 @@ impl Postgres {
             (&wait, Type::INT8),
             (&error, Type::TEXT),
             (&self.errors_kept, Type::INT4),
+            // The same heartbeat was seen for a whole lease.
+            (&true, Type::BOOL),
         ];
         let rows = self.call("expire", &values).await?;
         let Some(row) = rows.first() else {

@@ -13,7 +13,7 @@ use super::connect::Schema;
 use super::lock;
 use super::rows::Rows;
 use super::sessions::Known;
-use super::statements::sql;
+use super::statements::{Sql, sql};
 use crate::error::Result;
 use crate::io::Io;
 
@@ -77,6 +77,35 @@ impl Link {
         let answer = self.send(text, values).await;
         self.asking.store(false, Ordering::Relaxed);
         answer
+    }
+
+    /// Runs a query of the user's: it can only read, and nothing of it stays in the session. Nothing if it
+    /// switched that off: what it did is undone all the same.
+    pub(super) async fn ask_reading(
+        &self,
+        text: &str,
+        values: &[Value<'_>],
+    ) -> Result<Option<Vec<Row>>, tokio_postgres::Error> {
+        self.asking.store(true, Ordering::Relaxed);
+        let sent = |statement: Sql| statement.text(&Schema::default());
+        let (begin, kept) = (sent(sql!("source_begin")), sent(sql!("source_kept")));
+        let end = sent(sql!("source_end"));
+        // All are sent before the first is answered.
+        let (begun, rows, kept, ended) = tokio::join!(
+            biased;
+            self.client.batch_execute(&begin),
+            self.client.query_typed(text, values),
+            self.client.query_typed(&kept, &[]),
+            self.client.batch_execute(&end),
+        );
+        self.asking.store(false, Ordering::Relaxed);
+        begun?;
+        let (rows, kept) = (rows?, kept?);
+        ended?;
+        let kept = kept
+            .first()
+            .is_some_and(|row| matches!(row.try_get(0), Ok(true)));
+        Ok(kept.then_some(rows))
     }
 
     /// The same for a look of an operator's, which must not be planned as if it took long; its plan may be kept only

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -9,10 +10,11 @@ use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 use super::connect::{Address, Schema};
 use super::statements::sql;
-use crate::clock::Clock;
+use crate::clock::{Clock, Elapsed};
 use crate::engine::Bell;
 use crate::error::Result;
 use crate::job::Token;
+use crate::log;
 
 /// Whether notifications arrive.
 #[derive(Debug, Default)]
@@ -23,7 +25,22 @@ pub(super) struct Listener {
 
 /// What is known about it.
 #[derive(Debug, Default)]
-struct Hears(AtomicU8);
+struct Hears {
+    known: AtomicU8,
+    /// When something was last heard, by the system's clock.
+    last: Mutex<Option<Elapsed>>,
+}
+
+impl Hears {
+    fn heard(&self) {
+        let now = Clock::system().elapsed();
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+}
+
+/// When to look again after a notification. For a moment after it no enqueue notifies; those looks find what was
+/// enqueued then and committed a little later.
+const LOOK_AGAIN: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(100)];
 
 const YES: u8 = 1;
 const NO: u8 = 2;
@@ -47,11 +64,27 @@ enum Ended {
 
 impl Listener {
     pub(super) fn hears(&self) -> Option<bool> {
-        match self.hears.0.load(Ordering::Relaxed) {
+        match self.hears.known.load(Ordering::Relaxed) {
             YES => Some(true),
             NO => Some(false),
             _ => None,
         }
+    }
+
+    /// How long until the next look that a notification asks for.
+    pub(super) fn look_again(&self) -> Option<Duration> {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("listen.look_again") {
+            return None;
+        }
+        let last = *self
+            .hears
+            .last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let since = Clock::system().elapsed().saturating_sub(last?);
+        let next = LOOK_AGAIN.into_iter().find(|at| *at > since)?;
+        Some(next - since)
     }
 
     /// The first who wants to be woken starts it.
@@ -66,13 +99,13 @@ impl Listener {
                 let pause = match listen(&address, &bell, &hears).await {
                     Ended::Lost => SOON,
                     Ended::Deaf => {
-                        tracing::info!(
+                        log::info!(
                             "notifications don't arrive, as behind a pooler: work is polled for"
                         );
                         PAUSE
                     }
                 };
-                hears.0.store(NO, Ordering::Relaxed);
+                hears.known.store(NO, Ordering::Relaxed);
                 Clock::system().sleep(pause).await;
                 // What was enqueued in between was told to nobody.
                 bell.ring();
@@ -104,13 +137,18 @@ async fn listen(address: &Address, bell: &Bell, hears: &Hears) -> Ended {
         match prove(address, &client, &mut told).await {
             None => return Ended::Lost,
             Some(false) => return Ended::Deaf,
-            Some(true) => hears.0.store(YES, Ordering::Relaxed),
+            Some(true) => hears.known.store(YES, Ordering::Relaxed),
         }
         bell.ring();
+        let heard = sql!("heard").text(&address.schema);
         while let Some(payload) = told.recv().await {
-            if payload.is_empty() {
-                bell.ring();
+            if !payload.is_empty() {
+                continue;
             }
+            hears.heard();
+            bell.ring();
+            // Without it, as with a role that may not, enqueues notify more often than they need to.
+            let _ = client.batch_execute(&heard).await;
         }
         Ended::Lost
     };
@@ -136,6 +174,8 @@ async fn prove(
             return Some(false);
         }
         let text = sql!("listen").text(&address.schema);
+        let settings = sql!("listen_settings").text(&address.schema);
+        client.batch_execute(&settings).await.ok()?;
         client.batch_execute(&text).await.ok()?;
         let proof = format!("proof {}", Token::random().map_or(0, Token::get));
         let text = sql!("listen_proof").text(&address.schema);

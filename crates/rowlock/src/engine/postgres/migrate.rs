@@ -4,12 +4,13 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
 use super::connect::{self, Address, Schema, batch};
-use super::error::map;
+use super::error::{is_there_already, map};
 use super::row::get;
 use super::statements::{Sql, sql};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::io::Io;
+use crate::log;
 
 /// One step of the schema: its tables.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +73,12 @@ const MIGRATIONS: &[Migration] = &[
         version: 7,
         name: "0007_suspects",
         tables: tables!("0007_suspects"),
+        then: Some("6d37fa0ae934ceb2"),
+    },
+    Migration {
+        version: 8,
+        name: "0008_trust",
+        tables: tables!("0008_trust"),
         then: None,
     },
 ];
@@ -81,15 +88,20 @@ const MIGRATIONS: &[Migration] = &[
 /// dropped by its migration and has a default for what older callers don't say, or stays beside its newer form.
 const FUNCTIONS: &[Sql] = &[
     sql!("now"),
+    sql!("try_lock"),
     sql!("is_on"),
     sql!("depth"),
     sql!("stage_problem"),
+    sql!("stage_rare_problem"),
     sql!("stage_key"),
     sql!("place"),
     sql!("expiry"),
     sql!("slot"),
+    sql!("spare_slot"),
     sql!("with_error"),
     sql!("hold_back"),
+    sql!("must_notify"),
+    sql!("notify"),
     sql!("arrived"),
     sql!("stage_many"),
     sql!("stage"),
@@ -136,8 +148,11 @@ const FUNCTIONS: &[Sql] = &[
     sql!("tidy"),
     sql!("check_ids"),
     sql!("set_switch"),
+    sql!("write_kinds"),
     sql!("declare_pairs"),
     sql!("lead_posts"),
+    sql!("clean_session"),
+    sql!("read_only"),
     sql!("tick"),
     sql!("still_wanted"),
     sql!("declare_crons"),
@@ -147,6 +162,9 @@ const FUNCTIONS: &[Sql] = &[
     sql!("keep_route"),
     sql!("sent_young"),
     sql!("forget_route"),
+    sql!("budget_place"),
+    sql!("budget_places"),
+    sql!("budget_places_trigger"),
     sql!("budget_enter"),
 ];
 
@@ -171,6 +189,7 @@ impl Migration {
             // What a role may do is said by `migrate roles`, not by the default that everybody may.
             all.push(sql!("revoke").text(schema));
             all.push(sql!("migration_grants").text(schema));
+            all.push(sql!("budget_again").text(schema));
         }
         all
     }
@@ -247,11 +266,24 @@ pub async fn schema_version(address: &Address) -> Result<SchemaVersion> {
 pub async fn migrate_up(address: &Address) -> Result<Vec<u32>> {
     let io = Io::start("rowlock-postgres")?;
     let mut client = connect::connect(address, &io).await?;
+    if version(&client, &address.schema).await?.stored == LATEST {
+        return Ok(Vec::new());
+    }
+    match migrate(&mut client, &address.schema).await? {
+        Some(done) => Ok(done),
+        // The other process has made the table by now, and this one waits for its lock.
+        None => Ok(migrate(&mut client, &address.schema)
+            .await?
+            .unwrap_or_default()),
+    }
+}
+
+/// Nothing if another process made the first table meanwhile: until there is one, nothing can be locked.
+async fn migrate(client: &mut Client, schema: &Schema) -> Result<Option<Vec<u32>>> {
     let transaction = client
         .transaction()
         .await
         .map_err(|why| map(&why, "migrating"))?;
-    let schema = &address.schema;
     let run = async |text: String, doing: &str| {
         let done = transaction.batch_execute(&text).await;
         done.map_err(|why| map(&why, doing))
@@ -261,6 +293,11 @@ pub async fn migrate_up(address: &Address) -> Result<Vec<u32>> {
         "migration_settings",
     )
     .await?;
+    let text = sql!("migration_table").text(schema);
+    match transaction.batch_execute(&text).await {
+        Err(why) if is_there_already(&why) => return Ok(None),
+        made => made.map_err(|why| map(&why, "migration_table"))?,
+    }
     run(sql!("migration_lock").text(schema), "migration_lock").await?;
     let stored = version(transaction.client(), schema).await?.stored;
     let mut done = Vec::new();
@@ -269,7 +306,6 @@ pub async fn migrate_up(address: &Address) -> Result<Vec<u32>> {
         if number <= stored {
             continue;
         }
-        run(sql!("migration_table").text(schema), "migration_table").await?;
         for statement in step.statements(schema) {
             run(statement, step.name).await?;
         }
@@ -295,7 +331,7 @@ pub async fn migrate_up(address: &Address) -> Result<Vec<u32>> {
     let committed = transaction.commit().await;
     committed.map_err(|why| map(&why, "migrating"))?;
     crash_point!("migrate.committed");
-    Ok(done)
+    Ok(Some(done))
 }
 
 async fn record_parts(transaction: &Transaction<'_>, schema: &Schema) -> Result<()> {
@@ -371,7 +407,7 @@ pub async fn drop_schema(address: &Address) -> Result<()> {
     // Statements that are still under way may want in another order what this locks: they end soon.
     for _ in 0..DROPS {
         match batch(&client, &text, "migration_drop").await {
-            Err(why) if why.is_transient() => tracing::debug!(%why, "dropping the schema again"),
+            Err(why) if why.is_transient() => log::debug!(%why, "dropping the schema again"),
             other => return other,
         }
         Clock::system().sleep(DROP_PAUSE).await;

@@ -22,6 +22,7 @@ mod health;
 mod holdings;
 mod host;
 mod integrity;
+mod keys;
 mod lane;
 mod lease;
 mod link;
@@ -58,7 +59,8 @@ mod tick;
 mod vitals;
 mod wanted;
 
-pub use connect::{Address, Schema};
+pub use connect::{Address, Schema, ping};
+pub use keys::{OrphanedKey, free_keys, orphaned_keys};
 pub use listen::notifications_arrive;
 pub use migrate::{
     LATEST, SchemaVersion, drop_schema, migrate_up, migration_sql, migrations, schema_version,
@@ -73,6 +75,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
 use self::connect::Pool;
@@ -85,7 +88,7 @@ use self::routes::Young;
 use self::sessions::Sessions;
 use self::source::Tables;
 use super::Bell;
-use crate::claim::WorkerId;
+use crate::claim::{Observer, WorkerId};
 use crate::clock::{Clock, Elapsed};
 use crate::error::{Error, Result};
 use crate::io::Io;
@@ -119,6 +122,8 @@ pub struct Postgres {
     turn: AtomicU64,
     /// Whether there may be suspects: asked for at every claim otherwise.
     suspects: AtomicBool,
+    /// When each worker was last heard: a heartbeat that stands still is a death, whatever a clock says.
+    observer: Mutex<Observer<WorkerId, Option<Timestamp>>>,
     /// When rows under no worker's name were searched for, and when under each worker's.
     searched: Mutex<Option<Elapsed>>,
     searched_by: Mutex<HashMap<WorkerId, Option<Elapsed>>>,
@@ -185,6 +190,7 @@ impl Postgres {
             flow: AtomicU64::new(0),
             turn: AtomicU64::new(0),
             suspects: AtomicBool::new(true),
+            observer: Mutex::default(),
             searched: Mutex::default(),
             searched_by: Mutex::default(),
             errors_kept: 10,

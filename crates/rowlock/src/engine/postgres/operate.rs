@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::json;
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::row::{self, count, get, name, span, time};
@@ -11,14 +12,15 @@ use super::stage::json as text;
 use super::statements::sql;
 use super::{Postgres, ms};
 use crate::claim::WorkerId;
-use crate::engine::{Applied, Counts, Drift, ENDED, Filter, QueueRow, Stats, WorkerRow};
+use crate::engine::{Applied, Counts, Drift, ENDED, Filter, QueueRow, Stats, WorkerRow, once};
 use crate::error::{Error, Result};
 use crate::job::{JobId, JobState, Kind, Name, Record};
+use crate::log;
 
 impl Postgres {
     pub(super) async fn one_job(&self, id: JobId) -> Result<Option<Record>> {
         let rows = self.query(sql!("job"), &[(&id.0, Type::INT8)]).await?;
-        rows.first().map(row::record).transpose()
+        self.records(&rows).await.map(|mut all| all.pop())
     }
 
     pub(super) async fn jobs_by(&self, filter: &Filter) -> Result<Vec<Record>> {
@@ -39,13 +41,25 @@ impl Postgres {
             (&limit, Type::INT8),
         ];
         let rows = self.query(sql!("jobs"), &values).await?;
-        rows.iter().map(row::record).collect()
+        self.records(&rows).await
+    }
+
+    /// Jobs as they are stored, each with its key.
+    pub(super) async fn records(&self, rows: &[Row]) -> Result<Vec<Record>> {
+        let store = self.store_number().await?;
+        rows.iter().map(|row| row::record(row, store)).collect()
+    }
+
+    /// The store's own number; it is known before it is first written.
+    pub(super) async fn store_number(&self) -> Result<u64> {
+        let rows = self.look(sql!("store_number"), &[]).await?;
+        rows.first().map_or(Ok(0), |row| count(row, 0))
     }
 
     pub(super) async fn running_jobs(&self, limit: usize) -> Result<Vec<Record>> {
         let values = [(&most(limit) as _, Type::INT8)];
         let rows = self.query(sql!("running"), &values).await?;
-        rows.iter().map(row::record).collect()
+        self.records(&rows).await
     }
 
     pub(super) async fn ended_jobs(&self, state: JobState, limit: usize) -> Result<Vec<Record>> {
@@ -56,7 +70,7 @@ impl Postgres {
             (&limit, Type::INT8),
         ];
         let rows = self.query(sql!("ended"), &values).await?;
-        rows.iter().map(row::record).collect()
+        self.records(&rows).await
     }
 
     pub(super) async fn server_time(&self) -> Result<Timestamp> {
@@ -126,8 +140,7 @@ impl Postgres {
 
     /// Adds kinds without a row; names those whose row differs.
     pub(super) async fn add_missing(&self, declared: &[Kind]) -> Result<Vec<Drift>> {
-        self.write_kinds(declared, false).await?;
-        let stored = self.all_kinds().await?;
+        let stored = self.write_kinds(declared, false).await?;
         let differs = |kind: &Kind| {
             let row = stored.iter().find(|row| row.name == kind.name)?;
             (row != kind).then(|| Drift {
@@ -139,13 +152,8 @@ impl Postgres {
     }
 
     pub(super) async fn apply_all(&self, declared: &[Kind]) -> Result<Vec<Applied>> {
-        let stored = self.all_kinds().await?;
-        let pairs = self.all_pairs().await?;
-        for kind in declared.iter().filter(|kind| !stored.contains(kind)) {
-            pairs.iter().try_for_each(|row| row.pair.allows(kind))?;
-        }
-        self.write_kinds(declared, true).await?;
-        let became = |kind: &Kind| match stored.iter().find(|row| row.name == kind.name) {
+        let before = self.write_kinds(declared, true).await?;
+        let became = |kind: &Kind| match before.iter().find(|row| row.name == kind.name) {
             Some(row) if row == kind => Applied::Unchanged,
             Some(row) => Applied::Changed(row.differences(kind)),
             None => Applied::Added,
@@ -153,7 +161,9 @@ impl Postgres {
         Ok(declared.iter().map(became).collect())
     }
 
-    async fn write_kinds(&self, kinds: &[Kind], change: bool) -> Result<()> {
+    /// Writes kinds in one transaction, all or none; answers with the rows that were there already, as they were.
+    async fn write_kinds(&self, kinds: &[Kind], change: bool) -> Result<Vec<Kind>> {
+        once("kind", kinds.iter().map(|kind| &kind.name))?;
         let spell = |kind: &Kind| {
             json!({
                 "kind": kind.name.as_str(),
@@ -171,12 +181,22 @@ impl Postgres {
         };
         let all = text(&kinds.iter().map(spell).collect::<Vec<_>>())?;
         let values: [(&(dyn ToSql + Sync), Type); 2] = [(&all, Type::TEXT), (&change, Type::BOOL)];
-        self.execute(sql!("kind_write"), &values).await?;
+        let rows = match self.call("write_kinds", &values).await {
+            Err(refused @ Error::Invalid(_)) => {
+                // In the words of the pair that is in the way.
+                let pairs = self.all_pairs().await?;
+                for kind in kinds {
+                    pairs.iter().try_for_each(|row| row.pair.allows(kind))?;
+                }
+                return Err(refused);
+            }
+            rows => rows?,
+        };
         // Only speed hangs on it, and the next one finds out.
         if let Err(why) = self.call("note_plain", &[]).await {
-            tracing::debug!(%why, "kinds are not noted as plain");
+            log::debug!(%why, "kinds are not noted as plain");
         }
-        Ok(())
+        rows.iter().map(row::kind).collect()
     }
 
     pub(super) async fn all_workers(&self) -> Result<Vec<WorkerRow>> {

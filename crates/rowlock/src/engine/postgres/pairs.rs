@@ -7,9 +7,10 @@ use tokio_postgres::types::Type;
 use super::row::{count, get, json, name, span, time};
 use super::statements::sql;
 use super::{Postgres, ms, stage};
-use crate::engine::{Applied, HeldBack, PairRow};
+use crate::engine::{Applied, HeldBack, PairRow, once};
 use crate::error::{Error, Result};
 use crate::job::{Name, spelled};
+use crate::log;
 use crate::reconcile::Pair;
 use crate::switch::{Mode, Switch, Target};
 
@@ -18,6 +19,7 @@ impl Postgres {
         let kinds = self.all_kinds().await?;
         let mut wishes = Vec::with_capacity(pairs.len());
         let mut shown = Vec::with_capacity(pairs.len());
+        once("pair", pairs.iter().map(|pair| &pair.name))?;
         for pair in pairs {
             pair.check()?;
             pair.fits(kinds.iter().find(|kind| kind.name == pair.kind))?;
@@ -58,7 +60,8 @@ impl Postgres {
             match pair_row(row) {
                 Ok(pair) => pairs.push(pair),
                 Err(why) => {
-                    tracing::error!(pair = %name(row, 17)?, %why, "left out a pair");
+                    let pair = name(row, 17)?;
+                    log::error!(%pair, %why, "left out a pair");
                 }
             }
         }
@@ -70,8 +73,17 @@ impl Postgres {
             .execute(sql!("pair_forget"), &[(&name.as_str(), Type::TEXT)])
             .await?;
         match removed {
-            0 => Err(Error::NotFound(format!("pair {name}"))),
+            0 => Err(not_found(name)),
             _ => Ok(()),
+        }
+    }
+
+    /// `NotFound` for a pair that isn't declared. Asked when nothing was found or changed: then it costs a round trip.
+    async fn must_exist(&self, name: &Name) -> Result<()> {
+        let asked = [(&name.as_str() as _, Type::TEXT)];
+        match self.ask(sql!("pair_exists"), &asked).await?.is_empty() {
+            true => Err(not_found(name)),
+            false => Ok(()),
         }
     }
 
@@ -92,6 +104,9 @@ impl Postgres {
                 ],
             )
             .await?;
+        if rows.is_empty() {
+            self.must_exist(pair).await?;
+        }
         let read = |row: &Row| {
             Ok(HeldBack {
                 key: get(row, 0)?,
@@ -110,6 +125,9 @@ impl Postgres {
                 &[(&pair.as_str(), Type::TEXT), (&keys, Type::TEXT_ARRAY)],
             )
             .await?;
+        if lifted == 0 {
+            self.must_exist(pair).await?;
+        }
         Ok(usize::try_from(lifted).unwrap_or(usize::MAX))
     }
 
@@ -120,18 +138,30 @@ impl Postgres {
                 &[(&pair.as_str(), Type::TEXT), (&keys, Type::TEXT_ARRAY)],
             )
             .await?;
-        rows.first().map_or(Ok(0), |row| count(row, 0))
+        let ineffective = rows.first().map_or(Ok(0), |row| count(row, 0))?;
+        if ineffective == 0 {
+            self.must_exist(pair).await?;
+        }
+        Ok(ineffective)
     }
 
     pub(super) async fn note_uncovered(&self, pair: &Name, states: &[(String, u64)]) -> Result<()> {
         let text = stage::json(&states)?;
-        self.execute(
-            sql!("pair_uncovered"),
-            &[(&pair.as_str(), Type::TEXT), (&text, Type::TEXT)],
-        )
-        .await
-        .map(|_| ())
+        let noted = self
+            .execute(
+                sql!("pair_uncovered"),
+                &[(&pair.as_str(), Type::TEXT), (&text, Type::TEXT)],
+            )
+            .await?;
+        match noted {
+            0 => Err(not_found(pair)),
+            _ => Ok(()),
+        }
     }
+}
+
+fn not_found(name: &Name) -> Error {
+    Error::NotFound(format!("pair {name}"))
 }
 
 fn pair_row(row: &Row) -> Result<PairRow> {

@@ -10,6 +10,7 @@ use super::row::get;
 use super::{Postgres, lock};
 use crate::clock::Elapsed;
 use crate::error::Result;
+use crate::log;
 
 /// What was seen of the ring at the last look.
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ impl Postgres {
         let mut ring = lock(&self.ring);
         match did {
             "retired" => {
-                tracing::debug!(segment, bytes, "emptied a segment");
+                log::debug!(segment, bytes, "emptied a segment");
                 ring.stuck.remove(&segment);
             }
             "blocked" => {
@@ -73,7 +74,7 @@ impl Postgres {
                 if now.saturating_sub(since) >= STUCK {
                     ring.stuck.insert(segment, now);
                     let by = holders.join(", ");
-                    tracing::warn!(
+                    log::warn!(
                         segment,
                         bytes,
                         by,

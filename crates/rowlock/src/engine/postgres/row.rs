@@ -12,7 +12,10 @@ use super::error::map;
 use super::place::Place;
 use crate::claim::ClaimedJob;
 use crate::error::Result;
-use crate::job::{Backoff, JobId, JobState, Kind, Name, Payload, Record, Retention, Token};
+use crate::job::{
+    Backoff, JobId, JobState, KeySource, Kind, Name, Payload, Record, Retention, Token,
+    idempotency_key,
+};
 
 /// A column's value.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T> {
@@ -87,6 +90,8 @@ pub(super) struct Summary {
     pub(super) furthest: Option<Timestamp>,
     /// Kinds and queues that weren't looked at.
     pub(super) stopped: Vec<Name>,
+    /// The store's own number, if something was taken.
+    pub(super) store: Option<u64>,
 }
 
 enum Claimed {
@@ -110,7 +115,14 @@ impl Answer {
         match claimed(row, token, &mut self.level)? {
             Claimed::Leased(one) => self.leased.push(one),
             Claimed::Shared => {}
-            Claimed::Summary(summary) => self.summary = Some(summary),
+            Claimed::Summary(summary) => {
+                for one in &mut self.leased {
+                    if let KeySource::Row { store, .. } = &mut one.job.key {
+                        *store = summary.store;
+                    }
+                }
+                self.summary = Some(summary);
+            }
         }
         Ok(())
     }
@@ -174,6 +186,7 @@ fn claimed(row: &Row, token: Token, level: &mut Level) -> Result<Claimed> {
             swept: get::<Option<i16>>(row, 6)? == Some(1),
             unsorted: get(row, 16)?,
             stopped: names(row, 12)?,
+            store: get::<Option<&str>>(row, 7)?.and_then(|number| number.parse().ok()),
             lowest: time(row, 17)?,
             furthest: get::<Option<&str>>(row, 11)?
                 .and_then(|micros| Timestamp::from_microsecond(micros.parse().ok()?).ok()),
@@ -209,13 +222,20 @@ fn claimed(row: &Row, token: Token, level: &mut Level) -> Result<Claimed> {
                 None => shared.map(|(backoff, _)| backoff).unwrap_or_default(),
             },
             timeout,
+            key: KeySource::Row {
+                // The last row tells.
+                store: None,
+                created_at: time(row, 17)?.unwrap_or(ready_at),
+            },
         },
     }))
 }
 
-pub(super) fn record(row: &Row) -> Result<Record> {
+pub(super) fn record(row: &Row, store: u64) -> Result<Record> {
+    let (id, created_at) = (JobId(get(row, 0)?), time(row, 9)?.unwrap_or_default());
     Ok(Record {
-        id: JobId(get(row, 0)?),
+        id,
+        idempotency_key: Some(idempotency_key(store, id, created_at)),
         kind: name(row, 1)?,
         queue: name(row, 2)?,
         priority: get(row, 3)?,
@@ -224,7 +244,7 @@ pub(super) fn record(row: &Row) -> Result<Record> {
         attempt: number(row, 6)?,
         max_attempts: number(row, 7)?,
         scheduled_at: time(row, 8)?.unwrap_or_default(),
-        created_at: time(row, 9)?.unwrap_or_default(),
+        created_at,
         started_at: time(row, 10)?,
         finished_at: time(row, 11)?,
         unique_key: get(row, 12)?,

@@ -1,6 +1,7 @@
 //! The connections of this process, by the server's numbers: a guard leaves them alone.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::lock;
@@ -8,7 +9,11 @@ use super::lock;
 /// Which processes of the server serve us, each with how many connections we count under its number: a
 /// pooler may have handed one out twice.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sessions(Arc<Mutex<HashMap<i32, usize>>>);
+pub(super) struct Sessions {
+    known: Arc<Mutex<HashMap<i32, usize>>>,
+    /// Whether one of them has ended: the next one may lead to another server.
+    lost: Arc<AtomicBool>,
+}
 
 /// A connection that is known for as long as this lives.
 #[derive(Debug)]
@@ -19,7 +24,7 @@ pub(super) struct Known {
 
 impl Sessions {
     pub(super) fn add(&self, pid: i32) -> Known {
-        *lock(&self.0).entry(pid).or_default() += 1;
+        *lock(&self.known).entry(pid).or_default() += 1;
         Known {
             pid,
             all: self.clone(),
@@ -27,13 +32,23 @@ impl Sessions {
     }
 
     pub(super) fn has(&self, pid: i32) -> bool {
-        lock(&self.0).contains_key(&pid)
+        lock(&self.known).contains_key(&pid)
+    }
+
+    /// Whether a connection was lost since this was last asked.
+    pub(super) fn take_lost(&self) -> bool {
+        self.lost.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn set_lost(&self) {
+        self.lost.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for Known {
     fn drop(&mut self) {
-        let mut all = lock(&self.all.0);
+        self.all.set_lost();
+        let mut all = lock(&self.all.known);
         if let Some(count) = all.get_mut(&self.pid) {
             *count -= 1;
             if *count == 0 {

@@ -17,7 +17,7 @@ use super::statements::sql;
 use super::{Postgres, ms};
 use crate::engine::Cancel;
 use crate::error::{Error, Result};
-use crate::job::{JobError, JobId, JobState, Name};
+use crate::job::{JobError, JobId, JobState, Name, Token};
 use crate::settle::{Settled, Settlement, Verdict};
 
 /// What is done and lies where it was claimed: groups of one segment, claim, kind and queue.
@@ -71,6 +71,20 @@ struct Columns {
 impl Postgres {
     /// Every verdict, each under its own fence. A second verdict on a job comes after the first.
     pub(super) async fn settle_all(&self, settlements: &[Settlement]) -> Result<Vec<Settled>> {
+        if let [
+            Settlement {
+                id,
+                token,
+                verdict: Verdict::Note(error),
+                ..
+            },
+        ] = settlements
+        {
+            return self
+                .note_error(*id, *token, error)
+                .await
+                .map(|one| vec![one]);
+        }
         let mut answers = vec![Settled::LeaseLost; settlements.len()];
         let mut left: Vec<usize> = (0..settlements.len()).collect();
         while !left.is_empty() {
@@ -99,6 +113,20 @@ impl Postgres {
         self.holdings
             .settled(settlements.iter().map(|each| (&each.id, &each.token)));
         Ok(answers)
+    }
+
+    /// Writes an error to a claimed job, which stays claimed.
+    async fn note_error(&self, id: JobId, token: Token, error: &JobError) -> Result<Settled> {
+        let values: [(&(dyn ToSql + Sync), Type); 4] = [
+            (&id.0, Type::INT8),
+            (&token.get(), Type::INT8),
+            (&json(error)?, Type::TEXT),
+            (&self.errors_kept, Type::INT4),
+        ];
+        Ok(match self.execute(sql!("settle_note"), &values).await? {
+            0 => Settled::LeaseLost,
+            _ => Settled::Accepted,
+        })
     }
 
     /// The ids of those that were accepted, rising.
@@ -273,6 +301,8 @@ fn spell(verdict: &Verdict, now: Timestamp) -> (&'static str, Option<i64>, Optio
         Verdict::Retry { at, error } => ("retry", Some(ms(between(now, *at))), Some(error)),
         Verdict::Snooze(until) => ("snooze", Some(ms(between(now, *until))), None),
         Verdict::Release => ("release", None, None),
+        // Not one of a batch: see settle_all.
+        Verdict::Note(error) => ("note", None, Some(error)),
         Verdict::Sent => ("sent", None, None),
         Verdict::Expired { charged: None } => ("expired", None, None),
         Verdict::Expired {

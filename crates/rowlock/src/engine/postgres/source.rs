@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::ask::Value;
-use super::bounded::{Stopped, ask_within};
+use super::bounded::{May, Stopped, ask_within};
 use super::connect::{self, Address, Pool};
 use super::row::get;
 use super::sessions::Sessions;
@@ -65,7 +65,8 @@ impl Tables {
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, Stopped> {
         let on = (&self.pool, &self.io);
-        ask_within(on, text, values, pair.name.as_str(), pair.timeout).await
+        let within = (pair.timeout, May::Read);
+        ask_within(on, text, values, pair.name.as_str(), within).await
     }
 
     async fn types_of(&self, pair: &Pair, names: &[Name]) -> Result<Vec<String>> {

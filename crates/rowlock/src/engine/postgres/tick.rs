@@ -3,7 +3,7 @@
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::bounded::{Stopped, ask_within};
+use super::bounded::{May, Stopped, ask_within};
 use super::row::{count, get};
 use super::stage::json;
 use super::statements::{call, sql};
@@ -21,6 +21,8 @@ impl Postgres {
         let pair = &batch.pair;
         let (wanted, keyless, lines, at_most) = match &batch.from {
             From::Here { cursor, limit } => {
+                // Whoever asks for none would ask for ever.
+                let limit = &(*limit).max(1);
                 let more = limit.saturating_add(1);
                 let text = wanted::rows(pair, batch.shard, cursor.as_deref(), more)?;
                 let keyless = wanted::keyless(pair, batch.shard, cursor.as_deref());
@@ -64,7 +66,7 @@ impl Postgres {
         ];
         let text = call("tick", values.len(), &self.address.schema);
         let on = (&self.tables.pool, &self.io);
-        let rows = match ask_within(on, &text, &values, "tick", pair.timeout).await {
+        let rows = match ask_within(on, &text, &values, "tick", (pair.timeout, May::Write)).await {
             Ok(rows) => rows,
             Err(Stopped::Blocked(_)) => {
                 return Ok(Ticked {
@@ -117,6 +119,10 @@ impl Postgres {
             .await?;
         match changed {
             0 if end.token.is_some() => Err(Error::LeaseLost),
+            0 => Err(Error::NotFound(format!(
+                "shard {} of pair {}",
+                end.shard, end.pair
+            ))),
             _ => Ok(()),
         }
     }

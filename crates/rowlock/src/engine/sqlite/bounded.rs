@@ -8,13 +8,14 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::connect::{self, OpenFile};
+use super::connect;
 use super::desk::{Desk, Lane, Next};
+use super::opened::Opened;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 
 /// What opens the file, when somebody asks for the first time and after the file was replaced.
-pub(super) type Open = Box<dyn Fn() -> Result<(Connection, OpenFile)> + Send>;
+pub(super) type Open = Box<dyn Fn() -> Result<Opened> + Send>;
 
 /// A thread that reads, and can be told to stop.
 pub(super) struct Bounded {
@@ -44,18 +45,18 @@ impl Bounded {
         let current = Current::default();
         let theirs = current.clone();
         let desk = Desk::start(name, move |inbox| {
-            let mut opened: Option<(Connection, OpenFile)> = None;
+            let mut opened: Option<Opened> = None;
             while let Next::Group(group) = inbox.next(None) {
                 for mut errand in group {
-                    let gone = |file: &OpenFile| file.check().is_err();
-                    if opened.as_ref().is_some_and(|(_, file)| gone(file)) {
+                    if opened.as_ref().is_some_and(|file| file.check().is_err()) {
                         opened = None;
                     }
                     let ready = match opened.take() {
                         Some(ready) => Ok(ready),
                         None => open().and_then(|ready| stoppable(ready, &theirs)),
                     };
-                    let outcome = ready.and_then(|ready| errand.run(&opened.insert(ready).0));
+                    let outcome =
+                        ready.and_then(|ready| errand.run(opened.insert(ready).connection()));
                     errand.answer(outcome);
                 }
             }
@@ -99,13 +100,10 @@ impl Bounded {
     }
 }
 
-fn stoppable(
-    (mut connection, file): (Connection, OpenFile),
-    current: &Current,
-) -> Result<(Connection, OpenFile)> {
+fn stoppable(mut opened: Opened, current: &Current) -> Result<Opened> {
     let current = current.clone();
-    connect::stop_when(&mut connection, move || current.stops())?;
-    Ok((connection, file))
+    connect::stop_when(opened.connection_mut(), move || current.stops())?;
+    Ok(opened)
 }
 
 /// Stops one piece of work and no other, once nobody waits for its answer any more.

@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::error::map;
 use super::health::all;
+use super::routes::store_number;
 use super::statements::sql;
 use super::{Sqlite, lane, operate, row};
 use crate::engine::browse::{BYTES, Browse, Capped, Glance, LOOK, MOST, Page, Run};
@@ -53,6 +54,7 @@ fn runs(connection: &Connection, limit: usize) -> Result<Vec<Run>> {
 }
 
 fn browse(connection: &Connection, filter: &Filter, newest: bool) -> Result<Page> {
+    let store = store_number(connection)?;
     let mut read = match newest {
         true => sql!("browse_newest").on(connection)?,
         false => sql!("browse").on(connection)?,
@@ -76,7 +78,7 @@ fn browse(connection: &Connection, filter: &Filter, newest: bool) -> Result<Page
         seen += 1;
         let read = || -> rusqlite::Result<Option<Record>> {
             match found.get(17)? {
-                true => row::record(found).map(Some),
+                true => row::record(found, store).map(Some),
                 false => Ok(None),
             }
         };
@@ -94,8 +96,11 @@ fn browse(connection: &Connection, filter: &Filter, newest: bool) -> Result<Page
 }
 
 fn in_hand(connection: &Connection, limit: usize) -> Result<Vec<Record>> {
+    let store = store_number(connection)?;
     let mut read = sql!("running").on(connection)?;
-    let rows = read.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], row::record);
+    let rows = read.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+        row::record(row, store)
+    });
     let (mut jobs, mut bytes) = (Vec::new(), 0);
     for job in rows.map_err(|why| map(why, "running"))? {
         let job = job.map_err(|why| map(why, "running"))?;

@@ -8,8 +8,10 @@ use rusqlite::ffi::ErrorCode;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::map;
+use super::readers::beside;
 use super::statements::sql;
 use crate::error::{Error, Result};
+use crate::log;
 
 /// How much a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,10 +102,12 @@ pub enum Owner {
 /// # Errors
 /// As `open`; a missing file is nobody's.
 pub fn owner(address: &Address) -> Result<Owner> {
-    if !address.path.exists() {
-        return Ok(Owner::Nobody);
-    }
-    if address.path.metadata().is_ok_and(|file| file.len() == 0) {
+    let holds_nothing = match address.path.metadata() {
+        Ok(file) => file.len() == 0,
+        Err(_) => !address.path.exists(),
+    };
+    if holds_nothing {
+        not_beside_a_log(address)?;
         return Ok(Owner::Nobody);
     }
     let connection = look(address)?;
@@ -117,6 +121,51 @@ pub fn owner(address: &Address) -> Result<Owner> {
         (_, Some(1..)) => Owner::Foreign,
         _ => Owner::Nobody,
     })
+}
+
+/// Refuses a missing or empty file beside a log that isn't empty: SQLite would make an empty database and throw the
+/// log away, with every job that only the log has.
+fn not_beside_a_log(address: &Address) -> Result<()> {
+    let log = beside(&address.path, "-wal");
+    if !log.metadata().is_ok_and(|log| log.len() > 0) {
+        return Ok(());
+    }
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("create.not_beside_a_log") {
+        return Ok(());
+    }
+    let (path, log) = (address.path.display(), log.display());
+    Err(Error::Schema(format!(
+        "{path} is missing or empty, and its log {log} is here, which may hold jobs: put the file back beside its \
+         log, or move the log away to begin with an empty database"
+    )))
+}
+
+/// Makes the file of a new database, for its owner only: payloads are nobody else's business. SQLite gives its log and
+/// the log's index the same rights. A file that is there stays as it is.
+fn make(path: &Path) -> std::io::Result<()> {
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("create.private") {
+        return Ok(());
+    }
+    // Made without opening it: closing any descriptor of a database drops SQLite's locks of the whole process.
+    #[cfg(target_os = "linux")]
+    let made = {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0)
+            .map_err(std::io::Error::from)
+    };
+    #[cfg(not(target_os = "linux"))]
+    let made = {
+        use std::os::unix::fs::OpenOptionsExt;
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        options.open(path).map(|_| ())
+    };
+    match made {
+        Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
 }
 
 /// Whether a missing file is made.
@@ -147,14 +196,19 @@ pub(super) fn open(address: &Address, create: Create) -> Result<Connection> {
 
 fn connect(address: &Address, create: Create) -> Result<Connection> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if create == Create::Yes {
-        flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    }
     if address.path.is_dir() {
         return Err(Error::Unreachable(format!(
             "can't open the database: {} is a folder, name a file in it",
             address.path.display()
         )));
+    }
+    if create == Create::Yes {
+        owner(address)?;
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+        if let Err(err) = make(&address.path) {
+            // SQLite finds the same, and says it in its own words.
+            log::debug!(%err, "can't make the file of the database");
+        }
     }
     Connection::open_with_flags(&address.path, flags)
         .map_err(|why| in_file(map(why, "opening the database"), address))
@@ -229,51 +283,6 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The file as it was when it was opened. A file that was removed or replaced takes writes without
-/// complaint, and they are gone with the last connection.
-#[derive(Debug)]
-pub(super) struct OpenFile {
-    path: PathBuf,
-    #[cfg(unix)]
-    identity: (u64, u64),
-}
-
-impl OpenFile {
-    pub(super) fn new(address: &Address) -> Result<Self> {
-        Ok(Self {
-            path: address.path.clone(),
-            #[cfg(unix)]
-            identity: identity(&address.path)?,
-        })
-    }
-
-    /// Refuses to go on with a file that is no longer the one at its path.
-    pub(super) fn check(&self) -> Result<()> {
-        #[cfg(unix)]
-        if identity(&self.path)? != self.identity {
-            return Err(gone(&self.path, "was replaced by another file"));
-        }
-        Ok(())
-    }
-}
-
-#[cfg(unix)]
-fn identity(path: &Path) -> Result<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let file = path
-        .metadata()
-        .map_err(|why| gone(path, &format!("can't be seen any more ({why})")))?;
-    Ok((file.dev(), file.ino()))
-}
-
-#[cfg(unix)]
-fn gone(path: &Path, what: &str) -> Error {
-    Error::Unreachable(format!(
-        "the database {} {what}: put it back, then start again",
-        path.display()
-    ))
 }
 
 /// What the connection is set to.

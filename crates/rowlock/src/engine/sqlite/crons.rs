@@ -9,9 +9,10 @@ use super::settle::execute;
 use super::stage;
 use super::statements::sql;
 use super::{posts, row};
-use crate::engine::{Applied, CronRow, Duty, Fire};
+use crate::engine::{Applied, CronRow, Duty, Fire, once};
 use crate::error::{Error, Result};
 use crate::job::{Cron, JobId, Name, spelled};
+use crate::log;
 use crate::stage::Enqueued;
 
 /// How long ticks are remembered.
@@ -24,8 +25,10 @@ pub(super) fn declare(
     crons: &[(Cron, Timestamp)],
     change: bool,
 ) -> Result<Vec<Applied>> {
+    once("cron", crons.iter().map(|(cron, _)| &cron.name))?;
     let mut applied = Vec::with_capacity(crons.len());
     for (cron, next_at) in crons {
+        cron.check()?;
         applied.push(declare_one(connection, cron, *next_at, change)?);
     }
     if !crons.is_empty() {
@@ -63,7 +66,7 @@ pub(super) fn crons(connection: &Connection) -> Result<Vec<CronRow>> {
         let name = row::name(row, 0)?;
         // One that can't be read stops no other.
         let read = cron_row(row, &name)
-            .inspect_err(|why| tracing::error!(cron = %name, %why, "left out a cron"));
+            .inspect_err(|why| log::error!(cron = %name, %why, "left out a cron"));
         Ok(read.ok())
     })?;
     Ok(rows.into_iter().flatten().collect())
@@ -133,6 +136,10 @@ pub(super) fn fire(
         if !execute(connection, sql!("cron_move"), values)? {
             return Ok(Vec::new());
         }
+    }
+    let declared = sql!("cron_declared").on(connection)?.exists([name]);
+    if !declared.map_err(|why| map(why, "cron_declared"))? {
+        return Ok(Vec::new());
     }
     let mut made = Vec::new();
     for tick in &fire.ticks {

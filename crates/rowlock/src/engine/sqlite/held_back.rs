@@ -1,5 +1,7 @@
 //! Keys that ticks leave alone: after a failure, after a cancellation, after work without an effect.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -68,7 +70,8 @@ pub(super) fn still_wanted(
     pairs::must_exist(connection, pair)?;
     let mut note = sql!("still_wanted").on(connection)?;
     let mut ineffective = 0_u64;
-    for key in keys {
+    // A key that is named twice was asked about once.
+    for key in keys.iter().collect::<BTreeSet<_>>() {
         let again: Option<bool> = note
             .query_row(params![pair.as_str(), key, now.as_millisecond()], |row| {
                 row.get(0)

@@ -120,7 +120,6 @@ struct Sample {
     worker: WorkerId,
     beat: i64,
     lease: Duration,
-    #[cfg_attr(not(feature = "test-hooks"), expect(dead_code, reason = "for people"))]
     seen_at: Timestamp,
     suspect: Option<(i64, i64)>,
 }
@@ -130,6 +129,7 @@ struct Sample {
 pub(super) struct Dead {
     samples: Vec<Sample>,
     workers: Vec<WorkerId>,
+    doubted: usize,
 }
 
 impl Dead {
@@ -146,7 +146,7 @@ pub(super) fn find_dead(
     connection: &Connection,
     observer: &mut Observer,
     elapsed: Elapsed,
-    #[cfg_attr(not(feature = "test-hooks"), expect(unused, reason = "for mutants"))] now: Timestamp,
+    now: Timestamp,
 ) -> Result<Dead> {
     let samples = sample(connection)?;
     let beats: Vec<_> = samples
@@ -157,22 +157,39 @@ pub(super) fn find_dead(
         not(feature = "test-hooks"),
         expect(unused_mut, reason = "for mutants")
     )]
-    let mut workers = observer.sample(elapsed, &beats);
+    let mut workers = observer.sample((elapsed, elapsed), &beats);
+    let seems_silent = |sample: &&Sample| clock::add(sample.seen_at, sample.lease) < now;
     #[cfg(feature = "test-hooks")]
     if crate::hooks::switched_off("expire.by_counter") {
         workers = samples
             .iter()
-            .filter(|sample| clock::add(sample.seen_at, sample.lease) < now)
+            .filter(seems_silent)
             .map(|sample| sample.worker.clone())
             .collect();
     }
-    Ok(Dead { samples, workers })
+    let doubted = samples
+        .iter()
+        .filter(seems_silent)
+        .filter(|sample| !workers.contains(&sample.worker))
+        .count();
+    Ok(Dead {
+        samples,
+        workers,
+        doubted,
+    })
 }
 
 /// Gives back what the dead held, and what nobody holds.
 pub(super) fn bury(connection: &Connection, dead: Dead, terms: Terms) -> Result<Expired> {
-    let Dead { samples, workers } = dead;
-    let mut expired = Expired::default();
+    let Dead {
+        samples,
+        workers,
+        doubted,
+    } = dead;
+    let mut expired = Expired {
+        doubted,
+        ..Expired::default()
+    };
     for stray in strays(connection)? {
         // Somebody removed its worker: nobody beats for these rows.
         give_back(connection, &stray, None, terms, &mut expired)?;

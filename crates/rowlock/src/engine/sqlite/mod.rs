@@ -20,6 +20,7 @@ mod integrity;
 mod lane;
 mod lease;
 mod migrate;
+mod opened;
 mod operate;
 mod pairs;
 mod plain_select;
@@ -57,8 +58,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use self::connect::{Create, OpenFile};
+use self::connect::Create;
 use self::desk::{Desk, Lane, Next};
+use self::opened::{Files, Opened};
 use self::settle::Terms;
 use self::source::Tables;
 use super::{
@@ -143,16 +145,18 @@ impl Sqlite {
                 }
             )));
         }
-        let connection = connect::open(&address, Create::No)?;
-        let file = OpenFile::new(&address)?;
+        let opened = Opened::new(connect::open(&address, Create::No)?, &address)?;
+        let files = opened.files();
         let bell = Bell::default();
         let rings = bell.clone();
         let writer = Desk::start("rowlock-write", move |inbox| {
-            writer::serve(&connection, &file, inbox, &rings);
+            writer::serve(&opened, inbox, &rings);
         })?;
-        let reader = reading(&address, "rowlock-read")?;
-        let peeker = reading(&address, "rowlock-peek")?;
-        let tables = Arc::new(Tables::beside_jobs(&address, &clock)?);
+        let reader = reading(&address, &files, "rowlock-read")?;
+        let peeker = reading(&address, &files, "rowlock-peek")?;
+        let tables = Arc::new(Tables::beside_jobs(&address, &clock, move || {
+            files.in_place()
+        })?);
         Ok(Self {
             address,
             clock,
@@ -215,14 +219,15 @@ impl Sqlite {
 }
 
 /// A thread that reads. Operators' questions may take long, so a claim's look has one of its own.
-fn reading(address: &Address, name: &'static str) -> Result<Desk> {
-    let connection = connect::open(address, Create::No)?;
-    let file = OpenFile::new(address)?;
+fn reading(address: &Address, files: &Arc<Files>, name: &'static str) -> Result<Desk> {
+    let opened = Opened::beside(connect::open(address, Create::No)?, files);
     Desk::start(name, move |inbox| {
         while let Next::Group(group) = inbox.next(None) {
             for mut errand in group {
                 // A file that was removed still answers, with what is nobody's any more.
-                let outcome = file.check().and_then(|()| errand.run(&connection));
+                let outcome = opened
+                    .check()
+                    .and_then(|()| errand.run(opened.connection()));
                 errand.answer(outcome);
             }
         }

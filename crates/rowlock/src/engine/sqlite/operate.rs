@@ -6,24 +6,27 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::map;
+use super::routes::store_number;
 use super::settle::execute;
 use super::stage::json;
 use super::statements::sql;
 use super::{pairs, row};
 use crate::claim::WorkerId;
-use crate::engine::{Applied, Counts, Drift, ENDED, Filter, QueueRow, Stats, WorkerRow};
+use crate::engine::{Applied, Counts, Drift, ENDED, Filter, QueueRow, Stats, WorkerRow, once};
 use crate::error::Result;
 use crate::job::{JobId, JobState, Kind, Name, Record};
 
 pub(super) fn job(connection: &Connection, id: JobId) -> Result<Option<Record>> {
+    let store = store_number(connection)?;
     sql!("job")
         .on(connection)?
-        .query_row([id.0], row::record)
+        .query_row([id.0], |row| row::record(row, store))
         .optional()
         .map_err(|why| map(why, "job"))
 }
 
 pub(super) fn jobs(connection: &Connection, filter: &Filter) -> Result<Vec<Record>> {
+    let store = store_number(connection)?;
     let mut read = sql!("jobs").on(connection)?;
     let rows = read
         .query_map(
@@ -38,7 +41,7 @@ pub(super) fn jobs(connection: &Connection, filter: &Filter) -> Result<Vec<Recor
                 filter.after.map_or(0, |id| id.0),
                 most(filter.limit),
             ],
-            row::record,
+            |row| row::record(row, store),
         )
         .map_err(|why| map(why, "jobs"))?;
     rows.collect::<rusqlite::Result<_>>()
@@ -46,19 +49,21 @@ pub(super) fn jobs(connection: &Connection, filter: &Filter) -> Result<Vec<Recor
 }
 
 pub(super) fn running(connection: &Connection, limit: usize) -> Result<Vec<Record>> {
+    let store = store_number(connection)?;
     let mut read = sql!("running").on(connection)?;
     let rows = read
-        .query_map([most(limit)], row::record)
+        .query_map([most(limit)], |row| row::record(row, store))
         .map_err(|why| map(why, "running"))?;
     rows.collect::<rusqlite::Result<_>>()
         .map_err(|why| map(why, "running"))
 }
 
 pub(super) fn ended(connection: &Connection, state: JobState, limit: usize) -> Result<Vec<Record>> {
+    let store = store_number(connection)?;
     let mut read = sql!("ended").on(connection)?;
     let values = params![state.as_str(), most(ENDED), most(limit)];
     let rows = read
-        .query_map(values, row::record)
+        .query_map(values, |row| row::record(row, store))
         .map_err(|why| map(why, "ended"))?;
     rows.collect::<rusqlite::Result<_>>()
         .map_err(|why| map(why, "ended"))
@@ -159,6 +164,7 @@ pub(super) fn kinds(connection: &Connection) -> Result<Vec<Kind>> {
 
 /// Adds kinds without a row; names those whose row differs.
 pub(super) fn add_kinds(connection: &Connection, declared: &[Kind]) -> Result<Vec<Drift>> {
+    once("kind", declared.iter().map(|kind| &kind.name))?;
     let stored = kinds(connection)?;
     let mut drift = Vec::new();
     for kind in declared {
@@ -179,6 +185,7 @@ pub(super) fn apply(
     declared: &[Kind],
     now: Timestamp,
 ) -> Result<Vec<Applied>> {
+    once("kind", declared.iter().map(|kind| &kind.name))?;
     let stored = kinds(connection)?;
     let pairs = pairs::pairs(connection, now)?;
     for kind in declared.iter().filter(|kind| !stored.contains(kind)) {

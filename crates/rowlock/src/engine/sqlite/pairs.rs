@@ -10,9 +10,10 @@ use super::settle::execute;
 use super::stage::json;
 use super::statements::sql;
 use super::{held_back, operate, posts, row, switches};
-use crate::engine::{Applied, PairRow};
+use crate::engine::{Applied, PairRow, once};
 use crate::error::{Error, Result};
 use crate::job::{Name, spelled};
+use crate::log;
 use crate::reconcile::Pair;
 use crate::switch::Target;
 
@@ -22,6 +23,7 @@ pub(super) fn declare(
     change: bool,
     now: Timestamp,
 ) -> Result<Vec<Applied>> {
+    once("pair", pairs.iter().map(|pair| &pair.name))?;
     pairs
         .iter()
         .map(|pair| declare_one(connection, pair, change, now))
@@ -82,7 +84,7 @@ pub(super) fn pairs(connection: &Connection, now: Timestamp) -> Result<Vec<PairR
         let name = row::name(row, 0)?;
         // One that can't be read stops no other.
         let read = pair_row(row, &name, now)
-            .inspect_err(|why| tracing::error!(pair = %name, %why, "left out a pair"));
+            .inspect_err(|why| log::error!(pair = %name, %why, "left out a pair"));
         Ok(read.ok())
     })?;
     Ok(rows.into_iter().flatten().collect())

@@ -76,13 +76,18 @@ impl Routes for Sqlite {
     }
 }
 
-fn store_id(connection: &Connection) -> Result<u64> {
+/// The store's own number, if it is still there.
+pub(super) fn store_number(connection: &Connection) -> Result<Option<u64>> {
     let id: Option<i64> = sql!("store_id")
         .on(connection)?
         .query_row([], |row| row.get(0))
         .optional()
         .map_err(|why| map(why, "store_id"))?;
-    id.and_then(|id| u64::try_from(id).ok()).ok_or_else(|| {
+    Ok(id.and_then(|id| u64::try_from(id).ok()))
+}
+
+fn store_id(connection: &Connection) -> Result<u64> {
+    store_number(connection)?.ok_or_else(|| {
         Error::Schema("the store's own number is missing from rowlock_store".to_owned())
     })
 }

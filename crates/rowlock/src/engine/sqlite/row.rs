@@ -9,7 +9,10 @@ use rusqlite::types::ValueRef;
 use serde::de::DeserializeOwned;
 
 use crate::claim::ClaimedJob;
-use crate::job::{Backoff, JobId, JobState, Kind, Name, Payload, Record, Retention, Token};
+use crate::job::{
+    Backoff, JobId, JobState, KeySource, Kind, Name, Payload, Record, Retention, Token,
+    idempotency_key,
+};
 
 type Read<T> = rusqlite::Result<T>;
 
@@ -31,12 +34,18 @@ pub(super) fn claimed(row: &Row<'_>) -> Read<ClaimedJob> {
         backoff: json(row, 13)?.unwrap_or_default(),
         timeout: span(row, 14)?.unwrap_or(Kind::DEFAULT_TIMEOUT),
         segment: None,
+        key: KeySource::Row {
+            store: whole(row, 16)?.and_then(|store| u64::try_from(store).ok()),
+            created_at: time(row, 15)?.unwrap_or_default(),
+        },
     })
 }
 
-pub(super) fn record(row: &Row<'_>) -> Read<Record> {
+pub(super) fn record(row: &Row<'_>, store: Option<u64>) -> Read<Record> {
+    let (id, created_at) = (JobId(row.get(0)?), time(row, 9)?.unwrap_or_default());
     Ok(Record {
-        id: JobId(row.get(0)?),
+        id,
+        idempotency_key: store.map(|store| idempotency_key(store, id, created_at)),
         kind: name(row, 1)?,
         queue: name(row, 2)?,
         priority: number(row, 3)?,
@@ -45,7 +54,7 @@ pub(super) fn record(row: &Row<'_>) -> Read<Record> {
         attempt: number(row, 6)?,
         max_attempts: number(row, 7)?,
         scheduled_at: time(row, 8)?.unwrap_or_default(),
-        created_at: time(row, 9)?.unwrap_or_default(),
+        created_at,
         started_at: time(row, 10)?,
         finished_at: time(row, 11)?,
         unique_key: text(row, 12)?,

@@ -47,7 +47,7 @@ pub(super) fn columns(connection: &Connection, pair: &Pair) -> Result<Vec<Column
     }
     let columns: Vec<Column> = statement
         .columns()
-        .iter()
+        .into_iter()
         .map(|column| Column {
             name: column.name().to_owned(),
             of: column.decl_type().unwrap_or_default().to_owned(),

@@ -45,6 +45,16 @@ pub(super) fn settle(
         Verdict::Snooze(until) => again(Some(*until), true, Some(false), None),
         Verdict::Release => again(None, true, None, None),
         Verdict::Sent => forget(connection, settlement),
+        Verdict::Note(error) => execute(
+            connection,
+            sql!("settle_note"),
+            params![
+                settlement.id.0,
+                settlement.token.get(),
+                json(error)?,
+                terms.errors_kept
+            ],
+        ),
         Verdict::Expired { charged: None } => again(None, true, Some(true), None),
         Verdict::Expired {
             charged: Some((at, error)),

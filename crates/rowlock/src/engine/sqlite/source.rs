@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::bounded::{Bounded, Open};
-use super::connect::{self, Address, Create, OpenFile};
+use super::connect::{self, Address, Create};
 use super::examine;
+use super::opened::Opened;
 use super::rows::{self, Part};
 use crate::clock::Clock;
 use crate::engine::{Column, Examined, Lines, Source};
@@ -25,27 +26,39 @@ pub(super) struct Tables {
 /// [`Error::Invalid`](crate::Error::Invalid) for what is no SQLite URL.
 pub fn source(url: &str) -> Result<Arc<dyn Source>> {
     let address = Address::parse(url)?;
-    let open = |address: &Address| connect::look(address);
+    let open = {
+        let address = address.clone();
+        move || connect::look(&address)
+    };
     Ok(Arc::new(Tables::start(&address, &Clock::system(), open)?))
 }
 
 impl Tables {
-    /// The user's tables in the file that the jobs are in.
-    pub(super) fn beside_jobs(address: &Address, clock: &Clock) -> Result<Self> {
-        Self::start(address, clock, |address| connect::open(address, Create::No))
+    /// The user's tables in the file that the jobs are in. It is opened for as long as the jobs' own connections are
+    /// good: a new one would make a new log where theirs was removed.
+    pub(super) fn beside_jobs(
+        address: &Address,
+        clock: &Clock,
+        good: impl Fn() -> Result<()> + Clone + Send + 'static,
+    ) -> Result<Self> {
+        let theirs = address.clone();
+        Self::start(address, clock, move || {
+            good()?;
+            connect::open(&theirs, Create::No)
+        })
     }
 
     fn start(
         address: &Address,
         clock: &Clock,
-        open: fn(&Address) -> Result<rusqlite::Connection>,
+        open: impl Fn() -> Result<rusqlite::Connection> + Clone + Send + 'static,
     ) -> Result<Self> {
         let opening = || -> Open {
-            let address = address.clone();
+            let (address, open) = (address.clone(), open.clone());
             Box::new(move || {
-                let connection = open(&address)?;
+                let connection = open()?;
                 connect::never_write(&connection)?;
-                Ok((connection, OpenFile::new(&address)?))
+                Opened::new(connection, &address)
             })
         };
         Ok(Self {

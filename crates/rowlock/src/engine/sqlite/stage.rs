@@ -11,6 +11,7 @@ use super::statements::{Sql, sql};
 use super::value::Value;
 use crate::error::{Error, Result};
 use crate::job::{JobId, NewJob};
+use crate::log;
 use crate::stage::{Enqueued, Status};
 
 pub(super) const STAGE: Sql = sql!("stage");
@@ -189,7 +190,7 @@ pub(super) fn judge_main(ours: bool, synchronous: i64) -> Result<()> {
     if synchronous < FULL {
         static SAID: Once = Once::new();
         SAID.call_once(|| {
-            tracing::warn!(
+            log::warn!(
                 "this connection has synchronous below FULL: a power cut can lose its last commits"
             );
         });

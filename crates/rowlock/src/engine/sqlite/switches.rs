@@ -41,10 +41,7 @@ pub(super) fn clear(
     let statement = match target {
         Target::Kind => sql!("switch_kind_clear"),
         Target::Queue => sql!("switch_queue_clear"),
-        Target::Pair => {
-            pairs::must_exist(connection, name)?;
-            sql!("switch_pair_clear")
-        }
+        Target::Pair => sql!("switch_pair_clear"),
     };
     let values = params![name.as_str(), now.as_millisecond()];
     match execute(connection, statement, values)? {

@@ -11,7 +11,7 @@ use super::row;
 use super::rows::{self, Found, Part};
 use super::statements::sql;
 use super::{Lane, Sqlite};
-use crate::engine::{Batch, Duty, From, Line, Lines, Ticked};
+use crate::engine::{Batch, Duty, From, Line, Lines, SAMPLE, Ticked};
 use crate::error::Result;
 use crate::job::Payload;
 use crate::reconcile::Pair;
@@ -23,8 +23,6 @@ const GROUP: usize = 50;
 /// Values that all jobs of a statement share, and those that each has for itself.
 const SHARED: usize = 6;
 const OWN: usize = 3;
-/// How many keys a dry batch shows.
-const SAMPLE: usize = 20;
 /// Spreads evenly whatever the number of jobs: the golden ratio's fraction.
 const STEP: f64 = 0.618_033_988_749_894_9;
 
@@ -89,6 +87,8 @@ impl Sqlite {
         match from {
             From::Lines(lines) => Ok(checked(lines)),
             From::Here { cursor, limit } => {
+                // Whoever asks for none would ask for ever.
+                let limit = limit.max(1);
                 let asked = Arc::clone(pair);
                 let part = Part {
                     shard,

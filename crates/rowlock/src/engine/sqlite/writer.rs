@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::connect::OpenFile;
 use super::desk::{Errand, Inbox, Next};
 use super::error::map;
+use super::opened::Opened;
 use crate::clock::{Clock, Elapsed};
 use crate::engine::Bell;
 use crate::error::{Error, Result};
 
 /// Serves the inbox until it is closed, and rings when another process has committed.
-pub(super) fn serve(connection: &Connection, file: &OpenFile, inbox: &Inbox, bell: &Bell) {
+pub(super) fn serve(file: &Opened, inbox: &Inbox, bell: &Bell) {
+    let connection = file.connection();
     let mut turn = Turn::default();
     let mut watch = Watch::new(connection);
     loop {
@@ -29,7 +30,7 @@ pub(super) fn serve(connection: &Connection, file: &OpenFile, inbox: &Inbox, bel
             Next::Group(group) => group,
         };
         let rings = group.iter().any(|errand| errand.rings());
-        if commit_together(connection, file, group) && rings {
+        if commit_together(file, group) && rings {
             bell.ring();
         }
         watch.look(connection, inbox, bell);
@@ -83,16 +84,8 @@ fn version(connection: &Connection) -> Option<i64> {
 }
 
 /// Whether anything was committed.
-fn commit_together(
-    connection: &Connection,
-    file: &OpenFile,
-    mut group: Vec<Box<dyn Errand>>,
-) -> bool {
-    if let Err(why) = file.check() {
-        answer_all(group, &Err(why));
-        return false;
-    }
-    match in_transaction(connection, || run_all(connection, &mut group)) {
+fn commit_together(file: &Opened, mut group: Vec<Box<dyn Errand>>) -> bool {
+    match in_transaction(file, || run_all(file.connection(), &mut group)) {
         Ok(()) => {
             answer_all(group, &Ok(()));
             true
@@ -106,13 +99,14 @@ fn commit_together(
             answer_all(group, &Err(why));
             false
         }
-        Err(Failure::Errand(_)) => commit_apart(connection, group),
+        Err(Failure::Errand(_)) => commit_apart(file, group),
     }
 }
 
-fn commit_apart(connection: &Connection, mut group: Vec<Box<dyn Errand>>) -> bool {
+fn commit_apart(file: &Opened, mut group: Vec<Box<dyn Errand>>) -> bool {
+    let connection = file.connection();
     let mut outcomes = Vec::with_capacity(group.len());
-    let committed = in_transaction(connection, || {
+    let committed = in_transaction(file, || {
         outcomes.clear();
         for errand in &mut group {
             outcomes.push(in_savepoint(connection, errand.as_mut())?);
@@ -139,9 +133,11 @@ enum Failure {
 }
 
 fn in_transaction(
-    connection: &Connection,
+    file: &Opened,
     body: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    file.check().map_err(Failure::Store)?;
+    let connection = file.connection();
     let step = |sql: &str| {
         connection
             .execute_batch(sql)
@@ -161,8 +157,14 @@ fn in_transaction(
     let done = body().and_then(|()| step("COMMIT"));
     if done.is_ok() {
         crash_point!("write.committed");
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("commit.check_again") {
+            return done;
+        }
+        // Files that went away during the commit took it along: nothing of it may be acknowledged.
+        return file.check().map_err(Failure::Store);
     }
-    if done.is_err() && !connection.is_autocommit() {
+    if !connection.is_autocommit() {
         // Best effort: SQLite has rolled back by itself after most of the errors that get here.
         let _ = connection.execute_batch("ROLLBACK");
     }

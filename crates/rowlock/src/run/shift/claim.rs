@@ -8,15 +8,16 @@ use crate::claim::Claim;
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::Token;
+use crate::log;
 use crate::run::fetch::{Claiming, Hauled, Look, fetch};
 use crate::settle::{Group, Verdict};
 
 impl Shift {
     /// Asks for ordinary jobs, and beside them for the one suspect this process may run: not while another claim is
     /// under way, which may bring one.
-    pub(super) fn ask(&mut self, room: usize, alone: bool) -> Result<Claiming> {
+    pub(super) fn ask(&mut self, room: usize, alone: bool, idle: bool) -> Result<Claiming> {
         let mut ordinary = self.wanted(room, false)?;
-        ordinary.thorough = self.options.once && alone && self.local.held() == 0;
+        ordinary.thorough = self.options.once && alone && idle;
         #[cfg(feature = "test-hooks")]
         let alone = alone || crate::hooks::switched_off("claims.suspect_alone");
         let suspect = match alone && self.may_ask_for_suspect(ordinary.thorough) {
@@ -26,23 +27,28 @@ impl Shift {
             }),
             false => None,
         };
-        let (held, engine) = (Arc::clone(&self.held), Arc::clone(&self.engine));
+        let (registry, engine) = (Arc::clone(&self.registry), Arc::clone(&self.engine));
         let questions = self.derived.questions.clone();
         Ok(Box::pin(async move {
-            let gate = held.gate.lock().await;
-            held.begin(ordinary.token);
-            suspect.iter().for_each(|claim| held.begin(claim.token));
+            let tokens = [
+                Some(ordinary.token),
+                suspect.as_ref().map(|claim| claim.token),
+            ];
+            let gate = registry.gate.lock().await;
+            let asked = registry.ask(tokens.into_iter().flatten().collect());
             drop(gate);
-            let mut haul = fetch(&*engine, ordinary, suspect).await?;
-            let gone = match questions {
-                Some(questions) => questions.not_needed(&haul.jobs).await,
-                None => Default::default(),
-            };
-            haul.not_needed = haul
-                .jobs
-                .extract_if(.., |job| gone.contains(&job.id))
-                .collect();
-            Ok(haul)
+            let mut haul = fetch(&*engine, ordinary, suspect).await;
+            if let Ok(haul) = &mut haul {
+                let gone = match questions {
+                    Some(questions) => questions.not_needed(&haul.jobs).await,
+                    None => Default::default(),
+                };
+                haul.not_needed = haul
+                    .jobs
+                    .extract_if(.., |job| gone.contains(&job.id))
+                    .collect();
+            }
+            (asked, haul)
         }))
     }
 
@@ -50,31 +56,24 @@ impl Shift {
     pub(super) fn take(&mut self, settling: &Group, haul: Hauled) -> Result<Look> {
         let haul = match haul {
             Ok(haul) => haul,
-            Err((tokens, why)) => {
-                for token in tokens {
-                    self.held.answered(token, 0);
-                }
-                return self.claim_failed(why);
-            }
+            Err(why) => return self.claim_failed(why),
         };
         if haul.jobs.iter().any(|job| job.suspect) {
             // There may be more: the next one is asked for as soon as this one has ended.
             self.suspect_asked = None;
         }
-        for (token, jobs) in haul.tokens {
-            self.held.answered(token, jobs);
-        }
         for job in haul.not_needed {
-            tracing::debug!(job = %job.id, kind = %job.kind, "its row needs nothing any more");
             let verdict = settlement(&job, Verdict::NotNeeded);
             event::ended(&job, Some(&verdict), false);
-            self.local.refused();
-            settling.push(verdict);
+            self.registry.refused(&job);
+            let job = Arc::new(job);
+            settling.push(verdict, Arc::clone(&job));
+            log::debug!(job = %job.id, kind = %job.kind, "its row needs nothing any more");
         }
-        if !haul.jobs.is_empty() && self.local.under_way() == 0 {
+        if !haul.jobs.is_empty() && self.registry.under_way() == 0 {
             self.ahead.began(self.clock.elapsed());
         }
-        self.local.add(haul.jobs);
+        self.registry.add(haul.jobs);
         let rest = haul.rest.unwrap_or(self.options.poll);
         let now = self.clock.elapsed();
         Ok(match (haul.full, haul.next_due) {
@@ -93,7 +92,7 @@ impl Shift {
         let asked = self
             .suspect_asked
             .is_some_and(|at| now.saturating_sub(at) < SUSPECT_PAUSE);
-        if asked && !thorough || self.local.has_suspect() {
+        if asked && !thorough || self.registry.has_suspect() {
             return false;
         }
         self.suspect_asked = Some(now);
@@ -104,7 +103,7 @@ impl Shift {
         match why {
             Error::LeaseLost | Error::Schema(_) | Error::Bug(_) | Error::Invalid(_) => Err(why),
             _ => {
-                tracing::warn!(%why, "claiming waits for the store");
+                log::warn!(%why, "claiming waits for the store");
                 Ok(Look::Again(self.clock.elapsed() + self.options.poll))
             }
         }
@@ -116,7 +115,7 @@ impl Shift {
             .queue_concurrency
             .iter()
             .map(|(queue, limit)| {
-                let free = limit.saturating_sub(self.local.here_of(queue));
+                let free = limit.saturating_sub(self.registry.here_of(queue));
                 (queue.clone(), free)
             })
             .collect();

@@ -5,6 +5,7 @@ use std::slice;
 use tokio::sync::mpsc;
 
 use super::{LAST_HANDLERS, Shift, settlement};
+use crate::log;
 use crate::run::Stop;
 use crate::run::attempt::{Ended, Order};
 use crate::settle::{Answer, Group, Verdict};
@@ -18,8 +19,8 @@ impl Shift {
         endings: &mut mpsc::UnboundedReceiver<Ended>,
         stop: &mut Stop,
     ) {
-        for job in self.local.take_all_ready() {
-            settling.push(settlement(&job, Verdict::Release));
+        for job in self.registry.take_all_ready() {
+            settling.push(settlement(&job, Verdict::Release), job);
         }
         let clock = self.clock.clone();
         let grace = clock.sleep(self.options.grace);
@@ -28,45 +29,47 @@ impl Shift {
         let given_up = clock.sleep(self.options.grace + LAST_HANDLERS);
         tokio::pin!(given_up);
         let mut patient = true;
-        while self.local.unfinished() > 0 {
+        while self.registry.unfinished() > 0 {
             tokio::select! {
                 biased;
                 Some(ended) = endings.recv() => {
-                    self.local.reported(slice::from_ref(&ended));
+                    self.registry.reported(slice::from_ref(&ended));
                     self.end(settling, ended);
                 }
                 Some(answers) = settled.recv() => self.count(&answers),
                 // A lease can be lost, and a cancel asked for, during the grace as well.
                 Some(beat) = self.beats.recv() => {
                     if self.beat(settling, beat) {
-                        tracing::warn!(jobs = self.local.held(), "lease lost while stopping");
-                        self.local.forget();
-                        self.held.clear();
+                        let jobs = self.registry.held();
+                        self.registry.forget();
+                        log::warn!(jobs, "lease lost while stopping");
                     }
                 }
                 () = stop.asked_twice(), if patient => {
                     patient = false;
-                    self.local.order_all(Order::Release);
+                    self.registry.order_all(Order::Release);
                 }
                 () = &mut given_up => {
-                    tracing::error!(jobs = self.local.running(), "handlers that don't end are left behind");
+                    log::error!(jobs = self.registry.running(), "handlers that don't end are left behind");
                     return;
                 }
                 () = &mut grace, if patient => {
                     patient = false;
-                    tracing::warn!(jobs = self.local.running(), "grace is over, giving back what runs");
-                    self.local.order_all(Order::Release);
+                    let jobs = self.registry.running();
+                    self.registry.order_all(Order::Release);
+                    log::warn!(jobs, "grace is over, giving back what runs");
                 }
             }
         }
-        self.local.close();
+        self.adopt_orphaned(settling);
+        self.registry.close();
         // One that lost its lease may still be at it.
         if clock
             .timeout(LAST_HANDLERS, self.slots.join())
             .await
             .is_none()
         {
-            tracing::error!("handlers that don't end are left behind");
+            log::error!("handlers that don't end are left behind");
         }
     }
 
@@ -77,7 +80,7 @@ impl Shift {
             }
         };
         if self.clock.timeout(LAST_HANDLERS, closed).await.is_none() {
-            tracing::error!("a handler didn't end in time");
+            log::error!("a handler didn't end in time");
         }
     }
 }

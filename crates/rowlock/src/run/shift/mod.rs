@@ -1,22 +1,23 @@
 //! A shift: one worker identity from join to leave, and the loop that keeps its slots busy.
 
+mod beat;
 mod claim;
 mod derived;
 mod finish;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use self::derived::Derived;
-use super::attempt::{Ended, Order};
+use super::attempt::Ended;
 use super::fetch::{Claims, Look, wait};
 use super::heartbeat::{Beat, Beating};
-use super::held::Held;
-use super::local::Local;
-use super::slot::Bench;
+use super::registry::Registry;
+use super::slot::{Bench, Slot};
 use super::task::Tasks;
 use super::{From, Handler, Options, Stop, Tally};
 use crate::claim::{Ahead, ClaimedJob, WorkerId};
@@ -25,6 +26,7 @@ use crate::engine::Dispatch;
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::Name;
+use crate::log;
 use crate::reconcile::{self, Pair, Scheduler};
 use crate::settle::{Answer, Group, Settled, Settlement, Verdict};
 use crate::store::Rowlock;
@@ -53,10 +55,9 @@ pub(super) struct Shift {
     clock: Clock,
     options: Options,
     worker: WorkerId,
-    held: Arc<Held>,
     beating: Option<Beating>,
     beats: mpsc::UnboundedReceiver<Beat>,
-    local: Arc<Local>,
+    registry: Arc<Registry>,
     ahead: Ahead,
     bench: Arc<Bench>,
     slots: Tasks,
@@ -79,10 +80,10 @@ impl Shift {
         let (_, beats) = mpsc::unbounded_channel();
         let worker = WorkerId::random(&host())?;
         let limits = options.queue_concurrency.clone();
-        let local = Arc::new(Local::new(worker.clone(), limits));
+        let registry = Arc::new(Registry::new(worker.clone(), limits));
         let mut shift = Self {
             bench: Arc::new(Bench {
-                local: Arc::clone(&local),
+                registry: Arc::clone(&registry),
                 handlers,
                 engine: from.dispatch(),
                 clock: from.clock().clone(),
@@ -98,10 +99,9 @@ impl Shift {
             clock: from.clock().clone(),
             store: from.store(),
             options,
-            held: Arc::default(),
             beating: None,
             beats,
-            local,
+            registry,
             slots: Tasks::default(),
             suspect_asked: None,
             too_many: false,
@@ -119,7 +119,7 @@ impl Shift {
             self.clock.clone(),
             self.worker.clone(),
             &self.options,
-            Arc::clone(&self.held),
+            Arc::clone(&self.registry),
         )?;
         self.beating = Some(beating);
         self.beats = beats;
@@ -133,7 +133,10 @@ impl Shift {
         let (settling, mut settled) =
             Group::start(&mut side, Arc::clone(&self.engine), self.clock.clone());
         let (ended, mut endings) = mpsc::unbounded_channel();
-        let upkeep = upkeep(self.store.clone(), self.clock.clone(), self.options.lease);
+        // Until the first look nobody knows.
+        let (doubted, mut watched) = watch::channel(self.store.is_some());
+        let lease = self.options.lease;
+        let upkeep = upkeep(self.store.clone(), self.clock.clone(), lease, doubted);
         let mut scheduler = self.derived.scheduler.take();
         let once = self.options.once;
         if once && let Some(scheduler) = &mut scheduler {
@@ -143,7 +146,12 @@ impl Shift {
             }
         }
         let worked = tokio::select! {
-            worked = self.serve(&settling, &mut settled, (&ended, &mut endings), &mut stop) => worked,
+            worked = self.serve(
+                &settling,
+                &mut settled,
+                (&ended, &mut endings),
+                (&mut stop, &mut watched),
+            ) => worked,
             () = upkeep => Ok(()),
             () = lead(scheduler.as_mut(), once) => Ok(()),
         };
@@ -155,8 +163,8 @@ impl Shift {
         drop(settling);
         // What has finished is worth a wait, but not for ever: without the store it runs again.
         if self.clock.timeout(LAST_ACKS, side.join()).await.is_none() {
-            tracing::error!(
-                jobs = self.local.held(),
+            log::error!(
+                jobs = self.registry.held(),
                 "verdicts could not be written, these jobs run again"
             );
         }
@@ -164,7 +172,7 @@ impl Shift {
             self.count(&answers);
         }
         if !self.derived.finish(&self.clock, LAST_ACKS).await {
-            tracing::warn!("not every done job was asked whether it had an effect");
+            log::warn!("not every done job was asked whether it had an effect");
         }
         self.beating = None;
         let left = self.engine.leave(&self.worker).await;
@@ -180,7 +188,7 @@ impl Shift {
             &mpsc::UnboundedSender<Ended>,
             &mut mpsc::UnboundedReceiver<Ended>,
         ),
-        stop: &mut Stop,
+        (stop, watched): (&mut Stop, &mut watch::Receiver<bool>),
     ) -> Result<()> {
         let mut wakeups = self.engine.wakeups();
         let mut look = Look::Now;
@@ -191,21 +199,27 @@ impl Shift {
         let mut meanwhile = false;
         let mut reported = Vec::new();
         loop {
-            while self.local.wants_slot(self.options.concurrency) {
-                let bench = Arc::clone(&self.bench);
-                self.slots.start("rowlock-slot", bench.serve(ended.clone()));
+            while self.registry.wants_slot(self.options.concurrency) {
+                let slot = Arc::new(Slot {
+                    bench: Arc::clone(&self.bench),
+                    reports: ended.clone(),
+                    replaced: AtomicBool::new(false),
+                });
+                let serve = move || Arc::clone(&slot).serve();
+                self.slots.keep("rowlock-slot", &self.options.pulse, serve);
             }
-            settling.expect(self.local.under_way());
+            settling.expect(self.registry.under_way());
             while let Some(room) = self.wanted_room(look, &claiming) {
                 wakeups.mark();
                 meanwhile = false;
                 let alone = claiming.is_empty();
-                claiming.begin(room, self.ask(room, alone)?);
+                let idle = self.registry.held() <= settling.stuck();
+                claiming.begin(room, self.ask(room, alone, idle)?);
             }
             tokio::select! {
                 biased;
                 () = stop.asked() => return Ok(()),
-                haul = claiming.answer() => {
+                (asked, haul) = claiming.answer() => {
                     let thorough = haul.as_ref().is_ok_and(|haul| haul.thorough);
                     look = match self.take(settling, haul) {
                         Err(Error::LeaseLost) => {
@@ -215,17 +229,24 @@ impl Shift {
                         Ok(Look::At(_)) if meanwhile => Look::Now,
                         other => other?,
                     };
-                    let idle = claiming.is_empty() && self.local.held() == 0;
+                    drop(asked);
+                    // What the store refuses whatever is said of it is left to the next run.
+                    let idle = claiming.is_empty() && self.registry.held() <= settling.stuck();
                     if matches!(look, Look::At(_)) && self.options.once && idle {
-                        if thorough {
-                            return Ok(());
+                        // What a worker holds that seems to be dead is due as soon as that is certain.
+                        let waits = *watched.borrow();
+                        #[cfg(feature = "test-hooks")]
+                        let waits = waits && !crate::hooks::switched_off("once.waits_for_the_doubted");
+                        match (thorough, waits) {
+                            (true, false) => return Ok(()),
+                            (true, true) => {}
+                            (false, _) => look = Look::Now,
                         }
-                        look = Look::Now;
                     }
                 }
                 some = endings.recv_many(&mut reported, AT_ONCE) => {
                     self.ahead.finished(self.clock.elapsed(), some);
-                    self.local.reported(&reported);
+                    self.registry.reported(&reported);
                     for ended in reported.drain(..) {
                         if self.makes_room(&ended.job) {
                             (look, meanwhile) = (Look::Now, true);
@@ -233,18 +254,29 @@ impl Shift {
                         self.end(settling, ended);
                     }
                 }
-                Some(answers) = settled.recv() => {
+                answers = settled.recv() => {
+                    let Some(answers) = answers else {
+                        // What it had is given back when the worker leaves.
+                        return Err(Error::Bug("verdicts are not written any more".to_owned()));
+                    };
                     self.count(&answers);
-                    if self.options.once && self.local.held() == 0 {
+                    if self.options.once && self.registry.held() == 0 {
                         (look, meanwhile) = (Look::Now, true);
                     }
                 }
-                Some(beat) = self.beats.recv() => {
-                    if self.beat(settling, beat) {
+                beat = self.beats.recv() => {
+                    // A heartbeat that has ended, as by a panic, keeps no lease.
+                    #[cfg(feature = "test-hooks")]
+                    if beat.is_none() && crate::hooks::switched_off("beat.missed") {
+                        std::future::pending::<()>().await;
+                    }
+                    if beat.is_none_or(|beat| self.beat(settling, beat)) {
                         self.start_again(&mut claiming, stop).await?;
                         look = Look::Now;
                     }
                 }
+                // The sender lives as long as this.
+                _ = watched.changed(), if self.options.once => (look, meanwhile) = (Look::Now, true),
                 () = wait(&self.clock, &mut wakeups, look), if claiming.is_empty() => look = Look::Now,
             }
         }
@@ -267,8 +299,8 @@ impl Shift {
             // there before the last jobs have run.
             Look::WithRoom => {
                 let half = self.ahead.allowed(self.clock.elapsed()).div_ceil(2);
-                let all_run = self.local.under_way() <= self.options.concurrency;
-                let dry = all_run && self.local.settling() == 0;
+                let all_run = self.registry.under_way() <= self.options.concurrency;
+                let dry = all_run && self.registry.settling() == 0;
                 room >= half.min(LARGE) || dry
             }
             Look::At(_) | Look::Again(_) => false,
@@ -279,9 +311,9 @@ impl Shift {
     /// How many more may lie ready or run. Those that have run don't count, unless their verdicts pile up.
     fn room(&mut self) -> usize {
         let allowed = self.ahead.allowed(self.clock.elapsed());
-        let ahead = allowed.saturating_sub(self.local.under_way());
+        let ahead = allowed.saturating_sub(self.registry.under_way());
         let all = (allowed * UNSETTLED).min(self.ahead.most());
-        ahead.min(all.saturating_sub(self.local.held()))
+        ahead.min(all.saturating_sub(self.registry.held()))
     }
 
     /// What was taken after quick jobs, and won't start soon behind slow ones: others may have a slot for it.
@@ -297,12 +329,12 @@ impl Shift {
             true => allowed,
             false => allowed * 2,
         };
-        let too_many = self.local.under_way() > most;
+        let too_many = self.registry.under_way() > most;
         // A short stall is none.
         match std::mem::replace(&mut self.too_many, too_many) && too_many {
             true => {
-                let surplus = self.local.under_way().saturating_sub(allowed);
-                self.local.take_last_ready(surplus)
+                let surplus = self.registry.under_way().saturating_sub(allowed);
+                self.registry.take_last_ready(surplus)
             }
             false => Vec::new(),
         }
@@ -324,13 +356,12 @@ impl Shift {
             ran.ended(&ended.job, asked, self.clock.now());
         }
         if let Some(settlement) = ended.settlement {
-            settling.push(settlement);
+            settling.push(settlement, ended.job);
         }
     }
 
     fn count(&mut self, answers: &[Answer]) {
-        let by_handlers = self.local.settled(answers);
-        self.held.settled(answers);
+        let by_handlers = self.registry.settled(answers);
         for (id, token, settled) in answers {
             let completed = by_handlers.contains(&(*id, *token));
             let accepted = completed || *settled == Settled::Accepted;
@@ -345,55 +376,16 @@ impl Shift {
             match settled {
                 Settled::LeaseLost if completed => {
                     self.tally.settled += 1;
-                    tracing::debug!(job = %id, "settled in a transaction of its handler");
+                    log::debug!(job = %id, "settled in a transaction of its handler");
                 }
                 Settled::Accepted => {
                     self.tally.settled += 1;
-                    tracing::debug!(job = %id, "settled");
+                    log::debug!(job = %id, "settled");
                 }
                 Settled::LeaseLost => {
                     self.tally.lost += 1;
-                    tracing::warn!(job = %id, "lease lost, the result is dropped");
+                    log::warn!(job = %id, "lease lost, the result is dropped");
                 }
-            }
-        }
-    }
-
-    /// Does what a beat's answer asks for. Whether the lease is lost, or as good as lost.
-    fn beat(&mut self, settling: &Group, beat: Beat) -> bool {
-        let Beat { sent, answer } = beat;
-        match answer {
-            Ok(beat) => {
-                self.beaten = sent;
-                for job in self.local.take_ready(&beat.cancel_requested) {
-                    settling.push(settlement(&job, Verdict::Cancelled));
-                }
-                for id in beat.cancel_requested {
-                    self.local.order(id, Order::Cancel);
-                }
-                for job in self.local.take_ready(&beat.stopped) {
-                    settling.push(settlement(&job, Verdict::Release));
-                }
-                for job in self.surplus() {
-                    settling.push(settlement(&job, Verdict::Release));
-                }
-                if beat.released > 0 {
-                    let released = beat.released;
-                    tracing::warn!(released, "released claims whose answer was lost");
-                }
-                false
-            }
-            Err(Error::LeaseLost) => true,
-            // A busy file stops everybody's lease alike. A store that is gone, or a server that counts
-            // the lease, stops only ours: others may see it, so the handlers end before the lease does.
-            Err(why) => {
-                let silent = self.clock.elapsed().saturating_sub(self.beaten);
-                tracing::error!(%why, "heartbeat failed");
-                let counts = matches!(why, Error::Unreachable(_) | Error::Schema(_))
-                    || self.engine.capabilities().server_clock;
-                #[cfg(feature = "test-hooks")]
-                let counts = counts && !crate::hooks::switched_off("beat.lets_go");
-                counts && silent >= self.options.lease * 2 / 3
             }
         }
     }
@@ -408,18 +400,19 @@ impl Shift {
         if !kept {
             *claiming = Claims::default();
         }
-        tracing::warn!(worker = %self.worker, jobs = self.local.held(), "lease lost, starting again");
-        event::lease_lost();
-        self.local.forget();
-        self.held.clear();
+        let jobs = self.registry.held();
+        self.registry.forget();
         self.beating = None;
+        self.engine.forget(&self.worker);
+        event::lease_lost();
+        log::warn!(worker = %self.worker, jobs, "lease lost, starting again");
         self.worker = WorkerId::random(&host())?;
-        self.local.begin_as(&self.worker);
+        self.registry.begin_as(&self.worker);
         while let Err(why) = self.join().await {
             if matches!(why, Error::Schema(_) | Error::Bug(_) | Error::Invalid(_)) {
                 return Err(why);
             }
-            tracing::error!(%why, "joining waits for the store");
+            log::error!(%why, "joining waits for the store");
             tokio::select! {
                 () = stop.asked() => return Ok(()),
                 () = self.clock.sleep(self.options.poll) => {}
@@ -430,9 +423,14 @@ impl Shift {
 }
 
 /// Looks after the store beside the work, if there is one.
-async fn upkeep(store: Option<Rowlock>, clock: Clock, lease: Duration) {
+async fn upkeep(
+    store: Option<Rowlock>,
+    clock: Clock,
+    lease: Duration,
+    doubted: watch::Sender<bool>,
+) {
     match store {
-        Some(store) => reconcile::upkeep(store.engine(), clock, lease).await,
+        Some(store) => reconcile::upkeep_and_tell(store.engine(), clock, lease, doubted).await,
         None => std::future::pending().await,
     }
 }
@@ -450,7 +448,7 @@ async fn leave(scheduler: Option<Scheduler>, clock: Clock) {
     if let Some(mut scheduler) = scheduler
         && clock.timeout(LAST_ACKS, scheduler.leave()).await.is_none()
     {
-        tracing::warn!("posts were not given up, others wait for the lease");
+        log::warn!("posts were not given up, others wait for the lease");
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Completion {
     pub(crate) token: Token,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) now: Timestamp,
+    // Only PostgreSQL keeps jobs in segments.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub(crate) segment: Option<i16>,
 }
 

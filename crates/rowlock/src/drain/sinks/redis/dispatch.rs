@@ -21,6 +21,7 @@ use crate::engine::{Capabilities, Dispatch, Wakeups};
 use crate::error::{Error, Result};
 use crate::io::Io;
 use crate::job::{JobId, Token};
+use crate::log;
 use crate::settle::{Settled, Settlement, Verdict};
 
 /// How long a job waits whose body can't be read: until then somebody has looked at the log.
@@ -52,6 +53,14 @@ impl Redis {
             parcels: Parcels::default(),
             turn: AtomicUsize::new(0),
         })
+    }
+
+    /// Sees whether the server answers.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`](crate::Error::Unavailable) while it is away, loads or is busy, and what else it answers.
+    pub async fn ping(&self) -> Result<()> {
+        self.link.ask(&redis::cmd("PING"), "ping").await
     }
 
     /// Where it is; without a password.
@@ -144,7 +153,7 @@ impl Redis {
         });
         if let Err(why) = self.settle(settlements.collect()).await {
             // Nobody holds them: the next heartbeat releases them.
-            tracing::warn!(%why, "jobs that can't be read are not put off yet");
+            log::warn!(%why, "jobs that can't be read are not put off yet");
         }
     }
 }
@@ -290,14 +299,14 @@ impl Dispatch for Redis {
         for entry in entries {
             let Some(opened) = open(&entry, claim.token) else {
                 // It is dropped when it goes back.
-                tracing::error!("something in Redis that is no job was taken");
+                log::error!("something in Redis that is no job was taken");
                 continue;
             };
             origins.push((opened.id, opened.origin()));
             match opened.job {
                 Ok(job) => answer.jobs.push(job),
                 Err(why) => {
-                    tracing::error!(job = %opened.id, why, "a job in Redis can't be read");
+                    log::error!(job = %opened.id, why, "a job in Redis can't be read");
                     unreadable.push((opened.id, claim.token));
                 }
             }
@@ -336,6 +345,10 @@ impl Dispatch for Redis {
             Ok(_) | Err(Error::LeaseLost) => Ok(()),
             Err(why) => Err(why),
         }
+    }
+
+    fn forget(&self, worker: &WorkerId) {
+        self.parcels.keep(worker, &[]);
     }
 
     fn wakeups(&self) -> Wakeups {

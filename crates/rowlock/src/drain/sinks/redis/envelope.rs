@@ -10,7 +10,7 @@ use crate::claim::{ClaimedJob, WorkerId};
 use crate::clock;
 use crate::drain::Report;
 use crate::error::{Error, Result};
-use crate::job::{Backoff, ErrorKind, JobError, JobId, Name, Payload, Token};
+use crate::job::{Backoff, ErrorKind, JobError, JobId, KeySource, Name, Payload, Token};
 use crate::settle::{Settlement, Verdict};
 
 /// What the scripts don't look at of a job. What is as usual is left out.
@@ -28,6 +28,8 @@ struct Sent<'a> {
     #[serde(skip_serializing_if = "is_default")]
     backoff: &'a Backoff,
     timeout_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<String>,
 }
 
 /// The same for whoever takes it.
@@ -46,6 +48,9 @@ struct Taken<'a> {
     #[serde(default)]
     backoff: Backoff,
     timeout_ms: u64,
+    /// Older drains send none.
+    #[serde(default)]
+    idempotency_key: Option<String>,
 }
 
 fn is_default(backoff: &&Backoff) -> bool {
@@ -82,6 +87,7 @@ pub(super) fn seal(job: &ClaimedJob, lane: &str) -> Result<String, String> {
         trace_context: job.trace_context.as_deref(),
         backoff: &job.backoff,
         timeout_ms: u64::try_from(job.timeout.as_millis()).unwrap_or(u64::MAX),
+        idempotency_key: job.idempotency_key().ok(),
     };
     let body = serde_json::to_string(&sent)
         .map_err(|why| format!("it can't be written as JSON: {why}"))?;
@@ -165,6 +171,7 @@ pub(super) fn open(entry: &[u8], taken: Token) -> Option<Opened> {
             timeout: Duration::from_millis(job.timeout_ms),
             suspect,
             segment: None,
+            key: KeySource::Sent(job.idempotency_key),
         }),
     })
 }

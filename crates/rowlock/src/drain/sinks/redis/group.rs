@@ -9,6 +9,7 @@ use super::envelope::{Taker, hear};
 use crate::claim::WorkerId;
 use crate::drain::Report;
 use crate::job::{JobId, Token};
+use crate::log;
 
 /// What was said about a job, or the one about which it can't be read.
 type Heard = Result<Report, (JobId, Token)>;
@@ -55,7 +56,7 @@ impl Group {
                 given,
             };
             heard.push(hear(told, job, token, by).map_err(|why| {
-                tracing::error!(%job, why, "a verdict in Redis can't be read, the job runs again");
+                log::error!(%job, why, "a verdict in Redis can't be read, the job runs again");
                 (job, token)
             }));
         }
@@ -137,7 +138,7 @@ impl Seen {
         dropped: &mut Forgotten,
     ) -> Vec<Report> {
         let heard = group.heard(given).unwrap_or_else(|why| {
-            tracing::error!(why, "verdicts in Redis can't be read, their jobs run again");
+            log::error!(why, "verdicts in Redis can't be read, their jobs run again");
             Vec::new()
         });
         let all = heard.len();

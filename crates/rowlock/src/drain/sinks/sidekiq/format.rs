@@ -19,28 +19,30 @@ struct Item<'a> {
     retry: u32,
     created_at: f64,
     enqueued_at: f64,
+    rowlock_key: String,
 }
 
 /// The text of a job, or why it can't be one of Sidekiq's.
 pub(super) fn write(
     job: &ClaimedJob,
     as_job: Option<&SidekiqJob>,
-    store: u64,
     now: Timestamp,
 ) -> Result<String, String> {
     let kind = &job.kind;
     let as_job = as_job.ok_or_else(|| {
         format!("{kind} has no Sidekiq class: name it in the route, then retry the job")
     })?;
+    let key = job.idempotency_key().map_err(|why| why.to_string())?;
     let item = Item {
         class: &as_job.class,
         args: arguments(job.payload.as_str(), as_job)?,
-        jid: jid(store, job.id),
+        jid: jid(&key, job.id),
         queue: job.queue.as_str(),
         // Sidekiq counts the attempts after this one.
         retry: job.max_attempts.saturating_sub(job.attempt),
         created_at: seconds(job.scheduled_at),
         enqueued_at: seconds(now),
+        rowlock_key: key,
     };
     serde_json::to_string(&item).map_err(|why| format!("it can't be written as JSON: {why}"))
 }
@@ -66,11 +68,10 @@ fn arguments<'a>(payload: &'a str, as_job: &SidekiqJob) -> Result<Vec<&'a RawVal
     as_job.args.iter().map(field).collect()
 }
 
-/// The same for every time that a job is sent, so that Sidekiq's side can tell; another for every job of
-/// a store, and most likely for every store. The last 16 digits are the job's number.
-pub(super) fn jid(store: u64, id: JobId) -> String {
-    let store = (store ^ (store >> 32)) & u64::from(u32::MAX);
-    format!("{store:08x}{:016x}", id.0)
+/// The same for every time that a job is sent, so that Sidekiq's side can tell. The first 8 digits are those of the
+/// job's key, since a number can come again after a failover; the last 16 are its number.
+fn jid(key: &str, id: JobId) -> String {
+    format!("{key:.8}{:016x}", id.0)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact for 200,000 years")]
@@ -81,7 +82,7 @@ fn seconds(time: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Name, Payload};
+    use crate::job::{KeySource, Name, Payload};
 
     fn name(text: &str) -> Name {
         Name::new(text).unwrap()
@@ -107,7 +108,7 @@ mod tests {
     }
 
     fn written(job: &ClaimedJob, as_job: &SidekiqJob) -> Result<String, String> {
-        write(job, Some(as_job), 7, at(1_700_000_001_000))
+        write(job, Some(as_job), at(1_700_000_001_000))
     }
 
     #[test]
@@ -115,7 +116,7 @@ mod tests {
         let job = job(r#"{"subject":"Hi","cc":[],"to":"a@b"}"#);
         assert_eq!(
             written(&job, &class(&["to", "subject"])).unwrap(),
-            r#"{"class":"Mail::Send","args":["a@b","Hi"],"jid":"000000070000000000000102","queue":"mail","retry":19,"created_at":1700000000.25,"enqueued_at":1700000001.0}"#
+            r#"{"class":"Mail::Send","args":["a@b","Hi"],"jid":"11cd21310000000000000102","queue":"mail","retry":19,"created_at":1700000000.25,"enqueued_at":1700000001.0,"rowlock_key":"11cd21315209d7daada5c174c1d1e375"}"#
         );
     }
 
@@ -155,21 +156,27 @@ mod tests {
         assert!(why.contains("no field subject"), "{why}");
         let why = written(&job("[1]"), &class(&["to"])).unwrap_err();
         assert!(why.contains("not an object"), "{why}");
-        let why = write(&job("{}"), None, 7, at(0)).unwrap_err();
+        let why = write(&job("{}"), None, at(0)).unwrap_err();
         assert!(why.contains("send_email has no Sidekiq class"), "{why}");
     }
 
     #[test]
-    fn a_jid_belongs_to_one_job_of_one_store() {
-        let mut seen = std::collections::HashSet::new();
-        for store in [1, 2, 0x9e37_79b9_7f4a_7c15] {
-            for id in [1, 2, i64::from(u32::MAX) + 2, i64::MAX] {
-                let jid = jid(store, JobId(id));
-                assert_eq!(jid.len(), 24);
-                assert!(jid.bytes().all(|digit| digit.is_ascii_hexdigit()));
-                seen.insert(jid);
-            }
+    fn two_jobs_with_one_number_have_two_jids() {
+        let [one, other] = [1, 2].map(|created| {
+            let mut job = job("{}");
+            job.key = KeySource::Row {
+                store: Some(7),
+                created_at: at(created),
+            };
+            let text = written(&job, &class(&[])).unwrap();
+            let item: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(item["rowlock_key"], job.idempotency_key().unwrap());
+            item["jid"].as_str().unwrap().to_owned()
+        });
+        assert_ne!(one, other);
+        for jid in [one, other] {
+            assert_eq!(jid.len(), 24);
+            assert!(jid.ends_with("0000000000000102"), "{jid}");
         }
-        assert_eq!(seen.len(), 12);
     }
 }

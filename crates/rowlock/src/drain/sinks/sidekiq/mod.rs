@@ -9,7 +9,7 @@ mod format;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -42,7 +42,6 @@ pub(super) struct Sidekiq {
     jobs: BTreeMap<Name, SidekiqJob>,
     /// Whose length counts as what waits: those of the route, and those that something was pushed to.
     queues: Mutex<BTreeSet<Name>>,
-    store: OnceLock<u64>,
     deliver: (Cow<'static, str>, redis::Script),
 }
 
@@ -62,7 +61,6 @@ impl Sidekiq {
             prefix,
             jobs: route.sidekiq.clone(),
             queues: Mutex::new(route.queues.iter().cloned().collect()),
-            store: OnceLock::new(),
             deliver: (deliver, script),
         })
     }
@@ -71,14 +69,13 @@ impl Sidekiq {
     fn parts<'a>(
         &self,
         jobs: &'a [ClaimedJob],
-        store: u64,
         now: Timestamp,
         refused: &mut Vec<(JobId, String)>,
     ) -> Vec<Part<'a>> {
         let mut parts: Vec<Part<'a>> = Vec::new();
         let mut open: BTreeMap<(Token, &Name), (usize, usize)> = BTreeMap::new();
         for job in jobs {
-            let text = match format::write(job, self.jobs.get(&job.kind), store, now) {
+            let text = match format::write(job, self.jobs.get(&job.kind), now) {
                 Ok(text) => text,
                 Err(why) => {
                     refused.push((job.id, why));
@@ -162,15 +159,12 @@ impl Sink for Sidekiq {
     }
 
     /// Any number of stores may send to one Sidekiq: their jids tell them apart.
-    async fn open(&self, store: u64) -> Result<bool> {
-        let _ = self.store.set(store);
+    async fn open(&self, _store: u64) -> Result<bool> {
         let (): () = self.link.ask(&redis::cmd("PING"), "open").await?;
         Ok(false)
     }
 
     async fn push(&self, jobs: &[ClaimedJob], within: Duration) -> Result<Pushed> {
-        let store = self.store.get().copied();
-        let store = store.ok_or_else(|| Error::Bug("a sink that was not opened".to_owned()))?;
         let began = self.clock.elapsed();
         let (seconds, micros): (i64, i64) = self.link.ask(&redis::cmd("TIME"), "time").await?;
         // It was this time there after we had begun: what has passed since then comes off.
@@ -181,7 +175,7 @@ impl Sink for Sidekiq {
             .map_err(|why| Error::Unavailable(format!("the time of Redis can't be read: {why}")))?;
 
         let mut refused = Vec::new();
-        for part in self.parts(jobs, store, now, &mut refused) {
+        for part in self.parts(jobs, now, &mut refused) {
             self.push_part(&part, deadline).await?;
             let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
             let ((_, queue), _) = part;

@@ -12,8 +12,7 @@ BEGIN
     SELECT lane.* FROM unnest(lanes) AS lane
     WHERE NOT EXISTS (SELECT 1 FROM rowlock.lane AS l
                       WHERE l.queue = lane.queue AND l.kind = lane.kind AND l.priority = lane.priority);
-    IF pg_sequence_last_value('rowlock.bell') = 1 THEN
-        PERFORM setval('rowlock.bell', 0);
-        PERFORM pg_notify('rowlock.ready', '');
+    IF rowlock.must_notify() THEN
+        PERFORM rowlock.notify();
     END IF;
 END $$

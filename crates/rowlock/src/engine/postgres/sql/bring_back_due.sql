@@ -36,11 +36,13 @@ BEGIN
             DELETE FROM rowlock.aside WHERE id IN (
                 SELECT a.id FROM rowlock.aside AS a
                 WHERE a.token IS NULL AND NOT a.held AND NOT a.suspect AND a.ready_at >= $1 AND a.ready_at <= $2
+                  -- Two jobs of one number, as after a copy without sequences: the other one has to end first.
+                  AND (SELECT twin.id FROM rowlock.job_%1$s AS twin WHERE twin.id = a.id) IS NULL
                 ORDER BY a.ready_at, a.id LIMIT 1000
                 FOR UPDATE SKIP LOCKED)
             RETURNING *
         ), placed AS (
-            INSERT INTO rowlock.job_%s
+            INSERT INTO rowlock.job_%1$s
             SELECT id, rowlock.place(scheduled_at, $2), scheduled_at, created_at, started_at, token, worker, attempt,
                    max_attempts, priority, until_start, cancel_requested, suspect, held, queue, kind, unique_key, tags,
                    trace_context, backoff, errors, payload

@@ -4,7 +4,6 @@ CREATE FUNCTION rowlock.check_ids() RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     behind bigint;
-    workers_behind bigint;
 BEGIN
     FOR look IN 1..2 LOOP
         -- A sequence that nobody has used yet gives its last value out next.
@@ -14,17 +13,12 @@ BEGIN
             SELECT max(id) AS id FROM rowlock.job_0 UNION ALL SELECT max(id) FROM rowlock.job_1
             UNION ALL SELECT max(id) FROM rowlock.job_2 UNION ALL SELECT max(id) FROM rowlock.job_3
             UNION ALL SELECT max(id) FROM rowlock.aside UNION ALL SELECT max(id) FROM rowlock.history) AS stored;
-        SELECT greatest(0, (SELECT max(number) FROM rowlock.worker)
-                           - CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END)
-        INTO workers_behind FROM rowlock.worker_number_seq AS s;
-        EXIT WHEN behind = 0 AND workers_behind = 0;
+        EXIT WHEN behind = 0;
         IF look = 1 THEN
             -- One at a time, and after another look: nobody sets them back.
-            PERFORM pg_advisory_xact_lock(hashtext('rowlock.check_ids'), 0);
+            LOCK TABLE ONLY rowlock.job IN SHARE UPDATE EXCLUSIVE MODE;
         ELSE
             PERFORM setval('rowlock.job_id', nextval('rowlock.job_id') + behind) WHERE behind > 0;
-            PERFORM setval('rowlock.worker_number_seq', nextval('rowlock.worker_number_seq') + workers_behind)
-            WHERE workers_behind > 0;
         END IF;
     END LOOP;
     RETURN behind;

@@ -2,8 +2,12 @@
 -- moves: claim pending -> processing
 -- differs: bounds are hints, so now and then a claim goes without; one statement, no round trips
 -- of_kinds: with a route and none named, every kind
+-- turn: which queue goes first; and, times 65536, 1 of a worker that hears notifications, 2 of one that doesn't, 0 of an
+-- older one, which doesn't say
 -- Answers, of each level: a row without an id for each of its kinds, with what its jobs share (segment, queue, priority,
--- back-off, timeout), then the jobs; what a row doesn't say is as those have said, and a job is due when it is ready.
+-- back-off, timeout), then the jobs; what a row doesn't say is as those have said, and a job is due, and was staged,
+-- when it is ready. Of a job the last column says when it was staged: with the store's number, which the last row has
+-- for a payload, that makes its idempotency key.
 -- Sending and reading a value costs as much as storing it.
 CREATE FUNCTION rowlock.claim_in_levels(
     to_worker bigint, with_token bigint, most integer, of_kinds text[], of_queues text[], queue_order text,
@@ -52,7 +56,7 @@ DECLARE
     only_kind text;
 BEGIN
     without_bounds := without_bounds OR (may_begin_anew AND unsorted <> seen_unsorted);
-    IF NOT rowlock.worker_lives(to_worker) THEN
+    IF NOT EXISTS (SELECT 1 FROM rowlock.worker AS w WHERE w.number = to_worker) THEN
         RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
     END IF;
     -- What has become due is in the ring before anybody is served.
@@ -164,7 +168,7 @@ BEGIN
                         RETURNING NULL::smallint, job.ctid, job.ready_at, job.id, nullif(job.kind, only_kind), NULL, NULL::smallint,
                             job.payload::text, job.attempt, job.max_attempts, nullif(job.scheduled_at, job.ready_at),
                             job.unique_key, job.tags, job.trace_context, NULL::boolean, job.backoff::text, NULL::bigint,
-                            NULL::timestamptz;
+                            nullif(job.created_at, job.ready_at);
                     WHEN 1 THEN RETURN QUERY
                         UPDATE rowlock.job_1 AS job
                         SET token = with_token, worker = to_worker, attempt = job.attempt + 1, started_at = now
@@ -172,7 +176,7 @@ BEGIN
                         RETURNING NULL::smallint, job.ctid, job.ready_at, job.id, nullif(job.kind, only_kind), NULL, NULL::smallint,
                             job.payload::text, job.attempt, job.max_attempts, nullif(job.scheduled_at, job.ready_at),
                             job.unique_key, job.tags, job.trace_context, NULL::boolean, job.backoff::text, NULL::bigint,
-                            NULL::timestamptz;
+                            nullif(job.created_at, job.ready_at);
                     WHEN 2 THEN RETURN QUERY
                         UPDATE rowlock.job_2 AS job
                         SET token = with_token, worker = to_worker, attempt = job.attempt + 1, started_at = now
@@ -180,7 +184,7 @@ BEGIN
                         RETURNING NULL::smallint, job.ctid, job.ready_at, job.id, nullif(job.kind, only_kind), NULL, NULL::smallint,
                             job.payload::text, job.attempt, job.max_attempts, nullif(job.scheduled_at, job.ready_at),
                             job.unique_key, job.tags, job.trace_context, NULL::boolean, job.backoff::text, NULL::bigint,
-                            NULL::timestamptz;
+                            nullif(job.created_at, job.ready_at);
                     ELSE RETURN QUERY
                         UPDATE rowlock.job_3 AS job
                         SET token = with_token, worker = to_worker, attempt = job.attempt + 1, started_at = now
@@ -188,7 +192,7 @@ BEGIN
                         RETURNING NULL::smallint, job.ctid, job.ready_at, job.id, nullif(job.kind, only_kind), NULL, NULL::smallint,
                             job.payload::text, job.attempt, job.max_attempts, nullif(job.scheduled_at, job.ready_at),
                             job.unique_key, job.tags, job.trace_context, NULL::boolean, job.backoff::text, NULL::bigint,
-                            NULL::timestamptz;
+                            nullif(job.created_at, job.ready_at);
                     END CASE;
                     GET DIAGNOSTICS got = ROW_COUNT;
                     taken := taken + got;
@@ -223,12 +227,25 @@ BEGIN
               ORDER BY a.ready_at LIMIT 100) AS a;
         look_aside := coalesce(first.due <= now, false);
         next_due := least(next_due, coalesce(first.wanted, CASE WHEN first.seen = 100 THEN first.latest END));
-        -- Whoever could take more puts the sign up before it goes to sleep.
-        IF coalesce(pg_sequence_last_value('rowlock.bell'), 0) = 0 THEN
-            PERFORM setval('rowlock.bell', 1);
-        END IF;
+        -- A worker that could take more puts the sign up before it goes to sleep. It runs out by itself, since a worker can
+        -- die in its sleep, and holds for longer than a listening worker sleeps.
+        CASE turn / 65536
+        WHEN 0 THEN
+            IF coalesce(pg_sequence_last_value('rowlock.bell'), 0) = 0 THEN
+                PERFORM setval('rowlock.bell', 1);
+            END IF;
+        WHEN 1 THEN
+            IF to_timestamp(pg_sequence_last_value('rowlock.asleep')::float8 / 1000) < clock_timestamp() + interval '7 s' THEN
+                PERFORM setval('rowlock.asleep', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 10000);
+            END IF;
+        ELSE NULL;
+        END CASE;
     END IF;
-    RETURN QUERY SELECT NULL::smallint, NULL::tid, next_due, NULL::bigint, NULL, NULL, without_bounds::integer::smallint, NULL,
+    IF taken > 0 AND NOT rowlock.worker_lives(to_worker) THEN
+        RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
+    END IF;
+    RETURN QUERY SELECT NULL::smallint, NULL::tid, next_due, NULL::bigint, NULL, NULL, without_bounds::integer::smallint,
+        CASE WHEN taken > 0 THEN coalesce((SELECT s.id FROM rowlock.store AS s WHERE s.one), rowlock.store_id())::text END,
         (SELECT count(*)::integer FROM (SELECT 1 FROM rowlock.aside AS a WHERE a.suspect AND a.token IS NULL LIMIT 1) AS s),
         NULL::integer, now, (extract(epoch FROM furthest) * 1000000)::bigint::text,
         stopped_kinds || stopped_queues, NULL, look_aside, NULL,

@@ -12,7 +12,7 @@ DECLARE
     now CONSTANT timestamptz := rowlock.now();
     every_kind CONSTANT boolean := of_kinds = '{}' AND of_route <> 'direct';
 BEGIN
-    IF NOT rowlock.worker_lives(to_worker) THEN
+    IF NOT EXISTS (SELECT 1 FROM rowlock.worker AS w WHERE w.number = to_worker) THEN
         RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
     END IF;
     RETURN QUERY
@@ -40,8 +40,11 @@ BEGIN
     SELECT NULL::smallint, NULL::tid, leased.ready_at, leased.id, leased.kind, leased.queue, leased.priority,
            leased.payload::text, leased.attempt, leased.max_attempts, leased.scheduled_at, leased.unique_key,
            leased.tags, leased.trace_context, true, coalesce(leased.backoff, k.backoff)::text, k.timeout_ms,
-           NULL::timestamptz
+           leased.created_at
     FROM leased LEFT JOIN rowlock.kind AS k ON k.kind = leased.kind;
+    IF FOUND AND NOT rowlock.worker_lives(to_worker) THEN
+        RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
+    END IF;
     RETURN QUERY SELECT NULL::smallint, NULL::tid,
         (SELECT min(a.ready_at) FROM rowlock.aside AS a
          LEFT JOIN rowlock.kind AS k ON k.kind = a.kind
@@ -51,6 +54,7 @@ BEGIN
            AND coalesce(nullif(k.route, 'direct'), q.route, 'direct') = of_route
            AND NOT rowlock.is_on(k.switch, k.switch_until, now, 'hold', 'pause')
            AND NOT rowlock.is_on(q.switch, q.switch_until, now, 'hold', 'pause')),
-        NULL::bigint, NULL, NULL, NULL::smallint, NULL, NULL::integer, NULL::integer, now, NULL,
+        NULL::bigint, NULL, NULL, NULL::smallint,
+        coalesce((SELECT s.id FROM rowlock.store AS s WHERE s.one), rowlock.store_id())::text, NULL::integer, NULL::integer, now, NULL,
         NULL::text[], NULL, NULL::boolean, NULL, NULL::bigint, NULL::timestamptz;
 END $$

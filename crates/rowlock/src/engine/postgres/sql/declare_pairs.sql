@@ -12,6 +12,8 @@ BEGIN
             name text, kind text, declared json, hold_back_ms bigint, shards integer)
         ORDER BY w.name COLLATE "C"
     LOOP
+        -- Whoever writes the kind waits until the pair is there, and then leaves alone what it relies on.
+        PERFORM 1 FROM rowlock.kind AS k WHERE k.kind = new.kind FOR SHARE;
         INSERT INTO rowlock.pair (name, kind, declared, hold_back_ms, declared_at)
         VALUES (new.name, new.kind, new.declared, new.hold_back_ms, rowlock.now())
         ON CONFLICT (name) DO NOTHING;

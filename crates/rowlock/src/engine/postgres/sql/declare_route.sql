@@ -32,9 +32,8 @@ BEGIN
     -- Others have to look at places that their claims have passed.
     IF changed > 0 THEN
         PERFORM nextval('rowlock.unsorted');
-        IF (SELECT last_value FROM rowlock.bell) = 1 THEN
-            PERFORM setval('rowlock.bell', 0);
-            PERFORM pg_notify('rowlock.ready', '');
+        IF rowlock.must_notify() THEN
+            PERFORM rowlock.notify();
         END IF;
     END IF;
 END $$

@@ -4,8 +4,9 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $
 DECLARE
     route CONSTANT bigint := (SELECT w.number FROM rowlock.worker AS w WHERE w.id = holder);
 BEGIN
-    -- Claims of this route that are under way end first: a later one finds it gone.
-    PERFORM pg_advisory_xact_lock(hashtext('rowlock.worker'), (route % 2147483647)::integer);
+    -- Claims of this route that are under way end first, and the next statement sees what they took; a later one finds
+    -- it gone.
+    PERFORM 1 FROM rowlock.worker AS w WHERE w.number = route FOR UPDATE;
     DELETE FROM rowlock.worker AS w
     WHERE w.number = route AND NOT EXISTS (SELECT 1 FROM rowlock.job WHERE job.worker = route);
     RETURN FOUND;

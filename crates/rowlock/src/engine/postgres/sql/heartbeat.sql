@@ -7,7 +7,9 @@ SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
 BEGIN
-    UPDATE rowlock.worker SET seen_at = now WHERE number = of_worker;
+    -- Observers watch whether it changes, so it does, even if the clock stands still or was set back.
+    UPDATE rowlock.worker SET seen_at = CASE seen_at WHEN now THEN now + interval '1 us' ELSE now END
+    WHERE number = of_worker;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
     END IF;

@@ -2,9 +2,8 @@
 CREATE FUNCTION rowlock.leave(of_worker bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext('rowlock.worker'), (of_worker % 2147483647)::integer);
-    -- The worker's row first, as in a heartbeat. What is being completed in an open transaction is left; it
-    -- ends with that transaction, or is found under nobody's name.
+    -- The worker's row first, as in a heartbeat; claims of this worker that are under way end before. What is being
+    -- completed in an open transaction is left; it ends with that transaction, or is found under nobody's name.
     DELETE FROM rowlock.worker WHERE number = of_worker;
     PERFORM rowlock.give_back(of_worker, '{}', rowlock.now());
     DELETE FROM rowlock.cancelling WHERE worker = of_worker;

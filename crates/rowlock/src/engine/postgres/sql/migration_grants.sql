@@ -6,6 +6,11 @@ DO $$ DECLARE thing record; BEGIN
         WHERE old.oid = 'rowlock.key'::regclass AND a.grantee NOT IN (0, old.relowner)
           AND c.relnamespace = old.relnamespace AND c.relkind = 'r' AND c.relacl IS NULL
         UNION
+        SELECT DISTINCT format('GRANT %s ON SEQUENCE %s TO %s', a.privilege_type, c.oid::regclass, a.grantee::regrole)
+        FROM pg_class AS old CROSS JOIN LATERAL aclexplode(old.relacl) AS a CROSS JOIN pg_class AS c
+        WHERE old.oid = 'rowlock.bell'::regclass AND a.grantee NOT IN (0, old.relowner)
+          AND c.relnamespace = old.relnamespace AND c.relkind = 'S' AND c.relacl IS NULL
+        UNION
         SELECT DISTINCT format('GRANT EXECUTE ON FUNCTION %s TO %s', p.oid::regprocedure, a.grantee::regrole)
         FROM pg_proc AS old CROSS JOIN LATERAL aclexplode(old.proacl) AS a CROSS JOIN pg_proc AS p
         WHERE old.oid = 'rowlock.tidy'::regproc AND a.grantee NOT IN (0, old.proowner)

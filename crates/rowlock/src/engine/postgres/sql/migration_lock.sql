@@ -1,2 +1,2 @@
 -- purpose: one process migrates at a time
-SELECT pg_advisory_xact_lock(hashtext('rowlock.migrate'), 0)
+LOCK TABLE rowlock.migration IN SHARE ROW EXCLUSIVE MODE

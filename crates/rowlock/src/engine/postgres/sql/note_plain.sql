@@ -8,7 +8,7 @@ DECLARE
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed'
         OR NOT EXISTS (SELECT 1 FROM rowlock.kind WHERE NOT plain AND key_fields = '{}')
-        OR NOT pg_try_advisory_xact_lock(hashtext('rowlock.plain'), 0) THEN
+        OR NOT rowlock.try_lock('rowlock.queue', 'SHARE') THEN
         RETURN;
     END IF;
     names := ARRAY (SELECT kind FROM rowlock.kind WHERE NOT plain AND key_fields = '{}' AND switch IS NULL

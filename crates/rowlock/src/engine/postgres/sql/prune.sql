@@ -14,7 +14,7 @@ DECLARE
     pruned bigint := 0;
 BEGIN
     -- The same lock as whoever adds up the counts.
-    IF NOT pg_try_advisory_xact_lock(hashtext('rowlock.tally'), 0) THEN
+    IF NOT rowlock.try_lock('rowlock.tally', 'SHARE UPDATE EXCLUSIVE') THEN
         RETURN 0;
     END IF;
     FOR day IN SELECT expires_on FROM rowlock.tally WHERE expires_on < today

@@ -59,5 +59,8 @@ BEGIN
         RETURN 'retired';
     EXCEPTION WHEN lock_not_available THEN
         RETURN 'busy';
+    WHEN unique_violation THEN
+        -- Two jobs of one number, as after a copy without sequences: one has to end first.
+        RETURN 'in use';
     END;
 END $$

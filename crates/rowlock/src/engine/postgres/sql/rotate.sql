@@ -13,7 +13,7 @@ DECLARE
     tried boolean := false;
     empty integer;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('rowlock.rotate'), 0) THEN
+    IF NOT rowlock.try_lock('rowlock.job', 'SHARE UPDATE EXCLUSIVE') THEN
         RETURN;
     END IF;
     pointer := (SELECT last_value FROM rowlock.ring);

@@ -34,8 +34,15 @@ BEGIN
             -- By the holder: a key that was used before has dead rows, all of them under the same key.
             DELETE FROM rowlock.key WHERE keyed AND key.id = ANY (ARRAY (
                 SELECT gone.id FROM gone WHERE gone.unique_key IS NOT NULL))
+            RETURNING key.id
         )
-        SELECT array_agg(id ORDER BY id) AS ids, bool_or(cancel_requested) AS cancels INTO ended FROM gone;
+        SELECT array_agg(id ORDER BY id) AS ids, bool_or(cancel_requested) AS cancels,
+               count(unique_key) AS keys, (SELECT count(*) FROM freed) AS freed
+        INTO ended FROM gone;
+        -- After a copy without sequences another job may have the same number, and a key of its own.
+        IF ended.freed > ended.keys THEN
+            RAISE EXCEPTION 'keys are not theirs alone' USING ERRCODE = 'RL003';
+        END IF;
     END IF;
     IF ended.ids <> ids AND EXISTS (SELECT unnest(ended.ids) EXCEPT SELECT unnest(ids)) THEN
         RAISE EXCEPTION 'jobs are not where they were claimed' USING ERRCODE = 'RL003';

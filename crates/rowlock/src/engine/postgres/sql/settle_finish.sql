@@ -10,6 +10,8 @@
 -- moves: delete pending -> none
 -- differs: its settings are its own, since its plans outlive whoever calls it first
 -- A token of NULL means a job that nobody has claimed.
+-- After a copy without sequences the history may have the number of another job already: then the later one is kept
+-- in the piece for what is kept long, or, if that has it too, not at all. It ends in any case.
 CREATE FUNCTION rowlock.settle_finish(
     ids bigint[], tokens bigint[], states text[], began timestamptz[], errors_added jsonb[], errors_kept integer, now timestamptz)
 RETURNS SETOF bigint LANGUAGE plpgsql
@@ -18,9 +20,10 @@ SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     spots record;
+    ended bigint[];
 BEGIN
     SELECT * INTO spots FROM rowlock.whereabouts(ids, tokens);
-    RETURN QUERY
+    FOR careful IN 0..1 LOOP BEGIN
     WITH gone AS (
         DELETE FROM rowlock.job AS job
         USING unnest(spots.segments, spots.places, ids, tokens, states, began, errors_added)
@@ -28,7 +31,7 @@ BEGIN
         WHERE job.ctid = done.place AND job.tableoid = done.segment AND job.id + 0 = done.id
           AND job.token IS NOT DISTINCT FROM done.token
         RETURNING job.*, coalesce(done.began, job.started_at) AS began, done.state, done.error
-    ), ended AS (
+    ), leaving AS (
         SELECT gone.*, rowlock.expiry(now, keep.ms) AS expires_on
         FROM gone LEFT JOIN rowlock.kind AS k ON k.kind = gone.kind
         CROSS JOIN LATERAL (SELECT CASE gone.state
@@ -39,16 +42,20 @@ BEGIN
         WHERE keep.ms > 0
     ), kept AS (
         INSERT INTO rowlock.history
-        SELECT id, rowlock.slot(expires_on, now), expires_on, scheduled_at, created_at, began, now, attempt,
-               max_attempts, priority, until_start, state, queue, kind, unique_key, tags, trace_context,
+        SELECT id, CASE careful WHEN 0 THEN rowlock.slot(expires_on, now)
+                                ELSE rowlock.spare_slot(id, rowlock.slot(expires_on, now)) END,
+               expires_on, scheduled_at, created_at, began, now, attempt, max_attempts, priority, until_start, state, queue, kind, unique_key, tags, trace_context,
                backoff, rowlock.with_error(errors, error, errors_kept), payload
-        FROM ended
+        FROM leaving WHERE careful = 0 OR rowlock.spare_slot(id, rowlock.slot(expires_on, now)) IS NOT NULL
     ), counted AS (
-        INSERT INTO rowlock.tally SELECT expires_on, queue, state, count(*) FROM ended GROUP BY expires_on, queue, state
+        INSERT INTO rowlock.tally SELECT expires_on, queue, state, count(*) FROM leaving
+        WHERE careful = 0 OR rowlock.spare_slot(id, rowlock.slot(expires_on, now)) IS NOT NULL
+        GROUP BY expires_on, queue, state
     ), freed AS (
         -- By the holder, as in settle_done.
         DELETE FROM rowlock.key WHERE key.id = ANY (ARRAY (
             SELECT gone.id FROM gone WHERE gone.unique_key IS NOT NULL))
+          AND ((key.id, key.kind, key.unique_key) IN (SELECT gone.id, gone.kind, gone.unique_key FROM gone)) IS TRUE
     ), held_back AS (
         -- Ticks leave the keys of what failed or was called off alone, whatever is kept of the job itself.
         INSERT INTO rowlock.pair_key (pair, key, reason, not_before, n)
@@ -66,5 +73,12 @@ BEGIN
     ), told AS (
         DELETE FROM rowlock.cancelling USING gone WHERE gone.cancel_requested AND cancelling.id = gone.id
     )
-    SELECT id FROM gone;
+    SELECT array_agg(id) INTO ended FROM gone;
+    EXIT;
+    EXCEPTION WHEN unique_violation THEN
+        IF careful = 1 THEN
+            RAISE;
+        END IF;
+    END; END LOOP;
+    RETURN QUERY SELECT unnest(ended);
 END $$

@@ -32,10 +32,9 @@ BEGIN
     IF staged.late THEN
         PERFORM nextval('rowlock.unsorted');
     END IF;
-    -- Whoever rings takes the sign down: one notification for all who sleep.
-    IF 'queued' = ANY (staged.statuses) AND pg_sequence_last_value('rowlock.bell') = 1 THEN
-        PERFORM setval('rowlock.bell', 0);
-        PERFORM pg_notify('rowlock.ready', '');
+    -- One notification wakes every worker that sleeps.
+    IF 'queued' = ANY (staged.statuses) AND rowlock.must_notify() THEN
+        PERFORM rowlock.notify();
     END IF;
     RETURN QUERY SELECT * FROM unnest(staged.ids, staged.statuses);
 END $$

@@ -15,6 +15,7 @@ DECLARE
 BEGIN
     its := rowlock.stage_known(parts[1], parts[2], parts[3]::bigint);
     IF its.queue IS NULL OR attempts NOT BETWEEN 1 AND 1000000
+        OR parts[5] COLLATE "C" !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'
         OR EXISTS (SELECT 1 FROM unnest(payloads) AS p WHERE (octet_length(p) > 256 OR strpos(p, '\u0000') > 0)
                    AND rowlock.stage_problem(parts[1], p, NULL, NULL, NULL, NULL, NULL, NULL, NULL) IS NOT NULL) THEN
         RETURN ARRAY (SELECT coalesce(s.id, 0) * 4 + array_position('{queued,duplicate,held,rejected}', s.status) - 1
@@ -30,9 +31,8 @@ BEGIN
     ELSE ids := rowlock.stage_alike_3(parts[1], its.queue, its.priority, coalesce(attempts, its.max_attempts)::integer, its.until_start, parts[5], payloads, now);
     END CASE;
     -- As in stage.
-    IF pg_sequence_last_value('rowlock.bell') = 1 THEN
-        PERFORM setval('rowlock.bell', 0);
-        PERFORM pg_notify('rowlock.ready', '');
+    IF rowlock.must_notify() THEN
+        PERFORM rowlock.notify();
     END IF;
     RETURN ARRAY (SELECT id * 4 FROM unnest(ids) AS id);
 END $$

@@ -43,9 +43,14 @@ BEGIN
                    rowlock.is_on(k.switch, k.switch_until, now, 'reject') AS rejected,
                    rowlock.is_on(k.switch, k.switch_until, now, 'hold') AS held,
                    -- A kind that is known has a valid name.
-                   rowlock.stage_problem(CASE WHEN k.kind IS NULL THEN coalesce(x.kind, '') END,
-                       coalesce(x.payload, '{}'), x.queue, x.priority, x.scheduled_at, x.max_attempts,
-                       x.unique_key, x.unique_until, x.tags) AS problem
+                   coalesce(
+                       rowlock.stage_problem(CASE WHEN k.kind IS NULL THEN coalesce(x.kind, '') END,
+                           coalesce(x.payload, '{}'), x.queue, x.priority, x.scheduled_at, x.max_attempts,
+                           x.unique_key, x.unique_until, x.tags),
+                       CASE WHEN x.delay_ms IS NOT NULL OR x.trace_context IS NOT NULL OR x.backoff IS NOT NULL
+                                OR k.kind IS NULL AND x.declared IS NOT NULL
+                            THEN rowlock.stage_rare_problem(now + x.delay_ms * interval '1 ms', x.delay_ms, x.trace_context,
+                                x.backoff, CASE WHEN k.kind IS NULL THEN x.declared END) END) AS problem
             FROM ROWS FROM (json_to_recordset(jobs) AS (
                      kind text, payload text, queue text, priority bigint, scheduled_at timestamptz,
                      delay_ms bigint, max_attempts bigint, unique_key text, unique_until text, tags text[],
@@ -54,7 +59,9 @@ BEGIN
                        unique_until, tags, trace_context, backoff, declared, n)
             LEFT JOIN rowlock.kind AS k ON k.kind = x.kind
             CROSS JOIN LATERAL (SELECT coalesce(k.key_fields, CASE WHEN x.declared IS NOT NULL THEN ARRAY (
-                SELECT field FROM json_array_elements_text(x.declared -> 'key') AS field) END, '{}') AS key_fields) AS f
+                SELECT field FROM json_array_elements_text(
+                    CASE json_typeof(x.declared -> 'key') WHEN 'array' THEN x.declared -> 'key' END) AS field) END,
+                '{}') AS key_fields) AS f
             -- A step of its own: what it makes is used more than once.
             OFFSET 0
         ) AS i LEFT JOIN rowlock.queue AS q ON q.queue = i.queue

@@ -21,6 +21,7 @@ BEGIN
     END IF;
     -- A known lane has a valid name; a payload may still break a rule.
     IF its.queue IS NULL OR attempts NOT BETWEEN 1 AND 1000000
+        OR trace COLLATE "C" !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'
         OR (octet_length(payload) > 256 OR strpos(payload, '\u0000') > 0)
            AND rowlock.stage_problem(of_kind, payload, NULL, NULL, NULL, NULL, NULL, NULL, NULL) IS NOT NULL THEN
         RETURN (SELECT coalesce(s.id, 0) * 4 + array_position('{queued,duplicate,held,rejected}', s.status) - 1
@@ -51,9 +52,8 @@ BEGIN
         RETURNING id * 4 INTO answer;
     END CASE;
     -- As in stage.
-    IF pg_sequence_last_value('rowlock.bell') = 1 THEN
-        PERFORM setval('rowlock.bell', 0);
-        PERFORM pg_notify('rowlock.ready', '');
+    IF rowlock.must_notify() THEN
+        PERFORM rowlock.notify();
     END IF;
     RETURN answer;
 END $$

@@ -1,6 +1,7 @@
 -- purpose: one batch of a tick: rows that are wanted, have no live job and aren't held back get one
 -- moves: stage none -> pending
--- differs: one statement for the whole batch. The search_path is the caller's: the pair's query may need it.
+-- differs: one statement for the whole batch, in which the pair's query can only read (rowlock.read_only). The
+-- search_path is the caller's: the query may need it.
 -- wanted: a SELECT of key and row, in the order of the keys, at most one more than at_most; lines: what it
 -- reads if not tables; keyless: counts rows without a key at the end of a tick that took several batches.
 -- Nothing waits long for a key that an open transaction has: the caller tries fewer rows. expect_live: most
@@ -21,6 +22,7 @@ DECLARE
     did record;
     further bigint;
     noted boolean;
+    reading text;
     statement text;
     quickly text;
     keys text[];
@@ -42,7 +44,8 @@ BEGIN
     INTO switched FROM rowlock.queue AS q WHERE q.queue = lane.queue;
     refused := switched.kind_rejects OR switched.queue_rejects;
     IF expect_live AND lines IS NULL THEN
-        EXECUTE format('SELECT array_agg(w.key) FROM (%s) AS w', wanted) INTO keys;
+        SELECT r.keys INTO keys
+        FROM rowlock.read_only(format('SELECT array_agg(w.key) FROM (%s) AS w', wanted)) AS r (keys text[]);
         rows_found := least(cardinality(keys), at_most);
         -- As many different keys as rows: each has its job, and none is missing or there twice.
         IF rows_found > 0 AND (keyless IS NULL OR cardinality(keys) > at_most) AND rows_found = (
@@ -55,9 +58,11 @@ BEGIN
     END IF;
     -- Of most pairs no key is held back.
     noted := EXISTS (SELECT 1 FROM rowlock.pair_key AS p WHERE p.pair = of_pair);
-    statement := format($tick$
-        WITH looked AS MATERIALIZED (
-            SELECT w.n, w.key, plain.unique_key, w.again, w.n <= $1 AND w.key IS NOT NULL AND NOT w.again AS counts,
+    reading := format($read$
+        SELECT l.n, l.key, l.unique_key, l.again, l.counts, l.live, l.known, l.waits,
+               CASE WHEN l.counts AND NOT l.live AND NOT l.waits THEN %2$s END AS payload
+        FROM (
+            SELECT w.n, w.key, plain.unique_key, w.again, w.n <= %6$s AND w.key IS NOT NULL AND NOT w.again AS counts,
                    held.one IS NOT NULL AS live, CASE WHEN held.one IS NULL THEN w.q END AS q, %4$s
             FROM (SELECT w.key, w.q, row_number() OVER () AS n, coalesce(lag(w.key) OVER () = w.key, false) AS again
                   FROM (
@@ -68,8 +73,22 @@ BEGIN
             -- LIMIT: one look into the index for each row, whatever the planner thinks of the sizes.
             LEFT JOIN LATERAL (
                 SELECT 1 AS one FROM rowlock.key AS k
-                WHERE k.kind = $2 AND k.unique_key = plain.unique_key LIMIT 1) AS held ON true
+                WHERE k.kind = %3$L AND k.unique_key = plain.unique_key LIMIT 1) AS held ON true
             %5$s
+            OFFSET 0) AS l
+        $read$, wanted, CASE WHEN lines IS NULL THEN 'row_to_json(l.q)' ELSE 'l.q::json' END, of_kind,
+        CASE WHEN noted THEN 'known.one IS NOT NULL AS known, coalesce(known.waits, false) AS waits'
+             ELSE 'false AS known, false AS waits' END,
+        CASE WHEN noted THEN format($known$
+            LEFT JOIN LATERAL (
+                SELECT 1 AS one, p.reason <> 'done' AND coalesce(p.not_before > %L, true) AS waits
+                FROM rowlock.pair_key AS p
+                WHERE held.one IS NULL AND p.pair = %L AND p.key = plain.unique_key LIMIT 1) AS known ON true
+            $known$, now, of_pair) ELSE '' END,
+        at_most);
+    statement := format($tick$
+        WITH looked AS MATERIALIZED (
+            %1$s
         ), needed AS MATERIALIZED (
             SELECT c.*, CASE WHEN c.problem IS NULL AND NOT $5 THEN nextval('rowlock.job_id') END AS id,
                    row_number() OVER () - 1 AS i
@@ -77,7 +96,7 @@ BEGIN
                 -- What is short and plain breaks no rule.
                 SELECT s.*, CASE WHEN octet_length(s.payload::text) > 256 OR strpos(s.payload::text, '\u0000') > 0
                     THEN rowlock.stage_problem($2, s.payload::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL) END AS problem
-                FROM (SELECT l.n, l.key, l.unique_key, l.known, %2$s AS payload
+                FROM (SELECT l.n, l.key, l.unique_key, l.known, l.payload
                       FROM looked AS l WHERE l.counts AND NOT l.live AND NOT l.waits OFFSET 0) AS s OFFSET 0) AS c
         ), taken AS (
             INSERT INTO rowlock.key (kind, unique_key, id)
@@ -96,7 +115,7 @@ BEGIN
             FROM needed AS r CROSS JOIN LATERAL (SELECT (SELECT s.now FROM stamp AS s) AS at) AS born
             WHERE r.id IN (SELECT t.id FROM taken AS t)
         ), near AS (
-            INSERT INTO rowlock.job_%3$s
+            INSERT INTO rowlock.job_%2$s
             SELECT f.id, f.due, f.due, f.born, NULL, NULL, NULL, 0, $9, ($8).priority,
                    $10, false, false, false, ($8).queue, $2, f.unique_key, NULL, NULL, NULL, NULL, f.payload
             FROM fresh AS f WHERE NOT $12 AND f.due <= f.born + interval '1 min'
@@ -122,27 +141,24 @@ BEGIN
              (SELECT count(*) AS made, count(*) FILTER (WHERE NOT f.known) AS made_unknown,
                      min(f.due) AS earliest, max(f.born) AS at
               FROM fresh AS f) AS c
-        $tick$, wanted, CASE WHEN lines IS NULL THEN 'row_to_json(l.q)' ELSE 'l.q::json' END,
-        (SELECT last_value % 8 FROM rowlock.ring),
-        CASE WHEN noted THEN 'known.one IS NOT NULL AS known, coalesce(known.waits, false) AS waits'
-             ELSE 'false AS known, false AS waits' END,
-        CASE WHEN noted THEN $known$
-            LEFT JOIN LATERAL (
-                SELECT 1 AS one, p.reason <> 'done' AND coalesce(p.not_before > $3, true) AS waits
-                FROM rowlock.pair_key AS p
-                WHERE held.one IS NULL AND p.pair = $4 AND p.key = plain.unique_key LIMIT 1) AS known ON true
-            $known$ ELSE '' END);
+        $tick$,
+        -- What was read from another database needs no care; a query does.
+        CASE WHEN lines IS NULL THEN $here$
+            SELECT * FROM rowlock.read_only($3) AS l (n bigint, key text, unique_key text, again boolean,
+                counts boolean, live boolean, known boolean, waits boolean, payload json)
+            $here$ ELSE reading END,
+        (SELECT last_value % 8 FROM rowlock.ring));
     -- The keys were free a moment ago: without ON CONFLICT they cost half. If one is taken after all, the
     -- whole batch is tried again with it.
     quickly := replace(replace(statement, 'ON CONFLICT DO NOTHING', ''),
                        'WHERE r.id IN (SELECT t.id FROM taken AS t)', 'WHERE r.id IS NOT NULL');
     BEGIN
         EXECUTE quickly INTO did
-        USING at_most, of_kind, now, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,
+        USING at_most, of_kind, reading, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,
               rule.unique_until = 'start', lines::json, switched.holds;
     EXCEPTION WHEN unique_violation THEN
         EXECUTE statement INTO did
-        USING at_most, of_kind, now, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,
+        USING at_most, of_kind, reading, of_pair, dry OR refused, window_ms, seed, lane, rule.max_attempts,
               rule.unique_until = 'start', lines::json, switched.holds;
     END;
     rows_found := did.found;
@@ -159,7 +175,7 @@ BEGIN
     enqueued := CASE WHEN dry AND NOT refused THEN did.wanting ELSE did.made END;
     lost := CASE WHEN NOT direct THEN 0 WHEN dry AND NOT refused THEN did.unknown ELSE did.made_unknown END;
     IF keyless IS NOT NULL AND NOT more THEN
-        EXECUTE keyless INTO further;
+        SELECT r.n INTO further FROM rowlock.read_only(keyless) AS r (n bigint);
         rows_found := rows_found + further;
         without_key := without_key + further;
     END IF;

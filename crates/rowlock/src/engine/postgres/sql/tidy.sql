@@ -2,7 +2,7 @@
 CREATE FUNCTION rowlock.tidy() RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '50ms' AS $$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('rowlock.tally'), 0) THEN
+    IF NOT rowlock.try_lock('rowlock.tally', 'SHARE UPDATE EXCLUSIVE') THEN
         RETURN;
     END IF;
     IF (SELECT count(*) FROM (SELECT 1 FROM rowlock.tally LIMIT 1001) AS few) > 1000 THEN

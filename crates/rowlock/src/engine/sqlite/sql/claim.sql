@@ -13,4 +13,4 @@ WHERE id IN (
 RETURNING id, token, kind, queue, priority, payload, attempt, max_attempts, scheduled_at,
     unique_key, tags, trace_context, suspect,
     coalesce(backoff, (SELECT k.backoff FROM rowlock_kind AS k WHERE k.kind = ?2)),
-    (SELECT k.timeout_ms FROM rowlock_kind AS k WHERE k.kind = ?2)
+    (SELECT k.timeout_ms FROM rowlock_kind AS k WHERE k.kind = ?2), created_at, (SELECT s.id FROM rowlock_store AS s)

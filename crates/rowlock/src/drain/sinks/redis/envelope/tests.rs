@@ -38,6 +38,7 @@ prop_compose! {
         backoff in backoffs(),
         timeout: u32,
         suspect: bool,
+        idempotency_key: Option<String>,
     ) -> ClaimedJob {
         let payload = serde_json::to_string(&[&text, "12345678901234567890.10"]).unwrap();
         ClaimedJob {
@@ -57,6 +58,7 @@ prop_compose! {
             timeout: Duration::from_millis(timeout.into()),
             suspect,
             segment: None,
+            key: KeySource::Sent(idempotency_key),
         }
     }
 }

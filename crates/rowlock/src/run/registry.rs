@@ -1,5 +1,13 @@
-//! The jobs of this process: claimed and ready, or running. The shift fills it, its slots take from it.
+//! What this process holds, and what answers for it: a claim under way, the local queue, a slot, or the settle queue.
+//!
+//! The shift fills it and its slots take from it. The heartbeat renews the tokens that are in here and no other, so that a
+//! lease is kept only by what lives: whatever ends without an answer takes its entry along.
 
+mod hold;
+
+pub(super) use hold::{Asked, Hold};
+
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,10 +19,13 @@ use crate::claim::{ClaimedJob, WorkerId};
 use crate::job::{JobId, Name, Token};
 use crate::settle::Answer;
 
-/// Ready jobs best first, running jobs by id, and how many of each queue.
+/// The claims under way, ready jobs best first, running jobs by id, and verdicts on their way.
 #[derive(Debug)]
-pub(super) struct Local {
+pub(super) struct Registry {
     state: Mutex<State>,
+    /// A heartbeat releases rows under any other token. A claim that is sent between the moment the tokens were read and
+    /// the heartbeat's answer would be released by mistake; so claims begin, and heartbeats run, only with the gate.
+    pub(super) gate: tokio::sync::Mutex<()>,
     /// Wakes slots that found nothing.
     work: Notify,
     /// How many jobs of a queue may run at once.
@@ -25,17 +36,23 @@ pub(super) struct Local {
 struct State {
     /// Who claims at present.
     worker: Arc<WorkerId>,
+    /// Claims that were not answered yet.
+    asked: HashSet<Token>,
     ready: BTreeMap<Place, Arc<ClaimedJob>>,
     running: HashMap<JobId, Running, FixedState>,
     /// Jobs that have ended and weren't reported to the shift yet.
     ending: usize,
+    /// Jobs whose verdicts are on their way, by their claim, and all of them.
+    unsettled: HashMap<Token, usize, FixedState>,
     settling: usize,
+    /// Jobs whose slot ended without a word.
+    orphaned: Vec<Arc<ClaimedJob>>,
     /// Slots without a job, and all of them.
     idle: usize,
     slots: usize,
     /// No further job starts.
     closed: bool,
-    /// Of these, the ones that their handlers completed in a transaction of their own.
+    /// Of the unsettled, the ones that their handlers completed in a transaction of their own.
     completed: HashSet<(JobId, Token)>,
 }
 
@@ -69,14 +86,17 @@ fn place(job: &ClaimedJob) -> Place {
     (std::cmp::Reverse(job.priority), job.scheduled_at, job.id)
 }
 
-impl Local {
+impl Registry {
     pub(super) fn new(worker: WorkerId, limits: BTreeMap<Name, usize>) -> Self {
         let state = State {
             worker: Arc::new(worker),
+            asked: HashSet::new(),
             ready: BTreeMap::new(),
             running: HashMap::default(),
             ending: 0,
+            unsettled: HashMap::default(),
             settling: 0,
+            orphaned: Vec::new(),
             idle: 0,
             slots: 0,
             closed: false,
@@ -84,6 +104,7 @@ impl Local {
         };
         Self {
             state: Mutex::new(state),
+            gate: tokio::sync::Mutex::default(),
             work: Notify::new(),
             limits,
         }
@@ -91,6 +112,23 @@ impl Local {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every token that something here answers for.
+    pub(super) fn tokens(&self) -> Vec<Token> {
+        let state = self.state();
+        let mut tokens = state.asked.clone();
+        tokens.extend(state.ready.values().map(|job| job.token));
+        tokens.extend(state.running.values().map(|running| running.job.token));
+        tokens.extend(state.orphaned.iter().map(|job| job.token));
+        tokens.extend(state.unsettled.keys());
+        tokens.into_iter().collect()
+    }
+
+    /// Claims are about to be sent, by the holder of the gate.
+    pub(super) fn ask(self: &Arc<Self>, tokens: Vec<Token>) -> Asked {
+        self.state().asked.extend(&tokens);
+        Asked::new(Arc::clone(self), tokens)
     }
 
     /// Jobs that were claimed.
@@ -148,6 +186,9 @@ impl Local {
             state.running.remove(&job.id);
             state.idle += 1;
         }
+        if ended.settlement.is_some() {
+            state.unsettled(job.token, 1);
+        }
         let first = state.ending == 0;
         state.ending += 1;
         // Under the lock, so that whoever comes first is also the one who wakes the shift. Without a
@@ -165,22 +206,45 @@ impl Local {
         let mut state = self.state();
         state.ending -= ended.len();
         for ended in ended.iter().filter(|ended| ended.settlement.is_some()) {
-            state.settling += 1;
             if ended.completed {
                 state.completed.insert((ended.job.id, ended.job.token));
             }
         }
     }
 
+    /// A slot ended without a report of this job. Whether the slot still counted.
+    fn orphan(&self, id: JobId, token: Token) -> bool {
+        let mut state = self.state();
+        let is_current = |running: &Running| running.job.token == token;
+        if !state.running.get(&id).is_some_and(is_current) {
+            return false;
+        }
+        let job = state.running.remove(&id).map(|running| running.job);
+        state.orphaned.extend(job);
+        state.idle += 1;
+        true
+    }
+
+    /// Takes the jobs whose slots ended without a word; their verdict is on its way.
+    pub(super) fn take_orphaned(&self) -> Vec<Arc<ClaimedJob>> {
+        let mut state = self.state();
+        let taken = std::mem::take(&mut state.orphaned);
+        state.unsettled_all(&taken);
+        taken
+    }
+
     /// A claimed job is settled without having been ready.
-    pub(super) fn refused(&self) {
-        self.state().settling += 1;
+    pub(super) fn refused(&self, job: &ClaimedJob) {
+        self.state().unsettled(job.token, 1);
     }
 
     /// Verdicts were answered. Which of the jobs their handlers had completed.
     pub(super) fn settled(&self, answers: &[Answer]) -> HashSet<(JobId, Token)> {
         let mut state = self.state();
-        state.settling = state.settling.saturating_sub(answers.len());
+        let same_claim = |(_, one, _): &Answer, (_, next, _): &Answer| one == next;
+        for of_one in answers.chunk_by(same_claim) {
+            state.settled(of_one[0].1, of_one.len());
+        }
         if state.completed.is_empty() {
             return HashSet::new();
         }
@@ -198,7 +262,7 @@ impl Local {
         let places: Vec<Place> = named.copied().collect();
         let taken = places.iter().filter_map(|place| state.ready.remove(place));
         let taken: Vec<_> = taken.collect();
-        state.settling += taken.len();
+        state.unsettled_all(&taken);
         taken
     }
 
@@ -207,14 +271,14 @@ impl Local {
         let mut state = self.state();
         let last = std::iter::from_fn(|| state.ready.pop_last()).take(most);
         let taken: Vec<_> = last.map(|(_, job)| job).collect();
-        state.settling += taken.len();
+        state.unsettled_all(&taken);
         taken
     }
 
     pub(super) fn take_all_ready(&self) -> Vec<Arc<ClaimedJob>> {
         let mut state = self.state();
         let taken: Vec<_> = std::mem::take(&mut state.ready).into_values().collect();
-        state.settling += taken.len();
+        state.unsettled_all(&taken);
         taken
     }
 
@@ -227,14 +291,17 @@ impl Local {
         self.state().order_all(order);
     }
 
-    /// The lease is lost: ready jobs and verdicts on their way are nobody's any more.
+    /// The lease is lost: nothing of all this is ours any more.
     pub(super) fn forget(&self) {
         let mut state = self.state();
         state.order_all(Order::Drop);
+        state.asked.clear();
         state.ready.clear();
+        state.orphaned.clear();
         // Their slots end when their handlers do, if ever; others take their place.
         state.slots -= state.running.len();
         state.running.clear();
+        state.unsettled.clear();
         state.settling = 0;
         state.completed.clear();
     }
@@ -268,14 +335,13 @@ impl Local {
 
     /// Verdicts on their way.
     pub(super) fn settling(&self) -> usize {
-        let state = self.state();
-        state.ending + state.settling
+        self.state().settling
     }
 
     /// Everything that isn't settled.
     pub(super) fn held(&self) -> usize {
         let state = self.state();
-        state.ready.len() + state.running.len() + state.ending + state.settling
+        state.ready.len() + state.running.len() + state.orphaned.len() + state.settling
     }
 
     pub(super) fn has_suspect(&self) -> bool {
@@ -321,6 +387,30 @@ impl State {
             worker: Arc::clone(&self.worker),
             orders: inbox,
         })
+    }
+
+    fn unsettled(&mut self, token: Token, jobs: usize) {
+        *self.unsettled.entry(token).or_default() += jobs;
+        self.settling += jobs;
+    }
+
+    fn unsettled_all(&mut self, jobs: &[Arc<ClaimedJob>]) {
+        for job in jobs {
+            self.unsettled(job.token, 1);
+        }
+    }
+
+    /// Of a claim that was forgotten meanwhile nothing is left to settle.
+    fn settled(&mut self, token: Token, jobs: usize) {
+        let Entry::Occupied(mut left) = self.unsettled.entry(token) else {
+            return;
+        };
+        let jobs = jobs.min(*left.get());
+        *left.get_mut() -= jobs;
+        if *left.get() == 0 {
+            left.remove();
+        }
+        self.settling -= jobs;
     }
 
     fn order(&mut self, id: JobId, order: Order) {
