@@ -63,7 +63,7 @@ fn a_password_that_everybody_may_read_is_told_and_stops_nothing() {
 
 #[test]
 fn a_file_moved_away_from_its_log_is_not_made_again() {
-    let place = Place::new();
+    let place = Place::with_config("[handlers.echo]\nbuiltin = \"echo\"\n");
     place.ok(&["enqueue", "echo"]);
     // As a crash leaves it: its last jobs are in the log.
     let application = place.file();

@@ -45,7 +45,7 @@ fn page(job: &Record, now: Timestamp) -> String {
         add("payload", &show::excerpt(job.payload.as_str(), EXCERPT));
     }
     if job.queue.as_str() != rowlock::Kind::DEFAULT_QUEUE {
-        add("queue", job.queue.as_str());
+        add("queue", &job.queue.to_string());
     }
     if job.priority != 0 {
         add("priority", &job.priority.to_string());
@@ -54,7 +54,7 @@ fn page(job: &Record, now: Timestamp) -> String {
         add("key", &show::excerpt(key, EXCERPT));
     }
     if !job.tags.is_empty() {
-        let tags: Vec<_> = job.tags.iter().map(|tag| tag.as_str()).collect();
+        let tags: Vec<_> = job.tags.iter().map(ToString::to_string).collect();
         add("tags", &tags.join(" "));
     }
     if job.state == JobState::Pending && job.scheduled_at > now {

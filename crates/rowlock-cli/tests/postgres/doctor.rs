@@ -291,8 +291,8 @@ fn a_publication_of_the_ring_is_found_and_leaves_it_out() {
 
 #[test]
 fn keys_of_jobs_that_are_gone_are_found_and_removed() {
-    let store = well();
-    store.sql("UPDATE rowlock.kind SET key_fields = '{id}'");
+    let store = Store::new(&format!("{ECHO}key = [\"id\"]\n"));
+    store.ok(&["apply"]);
     for id in 1..=7 {
         store.ok(&["enqueue", "echo", &format!("{{\"id\":{id}}}")]);
     }
@@ -341,7 +341,6 @@ fn what_was_stored_past_every_rule_is_shown_safely_and_can_be_removed() {
         "UPDATE rowlock.job_0 SET queue = {hostile}, kind = {hostile}, unique_key = {hostile}, tags = ARRAY[{hostile}],
              trace_context = {hostile};
          INSERT INTO rowlock.lane SELECT DISTINCT queue, kind, priority FROM rowlock.job_0;
-         INSERT INTO rowlock.queue (queue, switch) VALUES ({hostile}, 'hold');
          INSERT INTO rowlock.key SELECT kind, unique_key, id + 100 FROM rowlock.job_0"
     ));
     for verb in [

@@ -55,8 +55,12 @@ fn starts_a_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
+/// A stored name may break the rule: its control characters forge no line of a log or a page.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.contains(char::is_control) {
+            return f.pad(&self.0.escape_debug().to_string());
+        }
         f.pad(&self.0)
     }
 }

@@ -48,7 +48,8 @@ struct Panics {
 impl Panics {
     fn now(&self) {
         self.times.fetch_add(1, Ordering::Relaxed);
-        panic!("the log can't be written");
+        // Without a word: thousands of them would bury what a run of all cases says.
+        std::panic::resume_unwind(Box::new("the log can't be written"));
     }
 
     fn if_spans(&self) {

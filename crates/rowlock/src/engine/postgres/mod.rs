@@ -129,6 +129,8 @@ pub struct Postgres {
     searched_by: Mutex<HashMap<WorkerId, Option<Elapsed>>>,
     errors_kept: i32,
     segment_bytes: i64,
+    /// The store's own number, and since when it is known.
+    store: Mutex<Option<(u64, Elapsed)>>,
     /// Its connections, as the server knows them.
     sessions: Sessions,
     /// Whether they are its own, once that was asked.
@@ -195,6 +197,7 @@ impl Postgres {
             searched_by: Mutex::default(),
             errors_kept: 10,
             segment_bytes: SEGMENT_BYTES,
+            store: Mutex::default(),
             sessions,
             own_sessions: OnceCell::new(),
             address,

@@ -1,6 +1,7 @@
 //! What operators read and change.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -10,12 +11,15 @@ use tokio_postgres::types::{ToSql, Type};
 use super::row::{self, count, get, name, span, time};
 use super::stage::json as text;
 use super::statements::sql;
-use super::{Postgres, ms};
+use super::{Postgres, lock, ms};
 use crate::claim::WorkerId;
 use crate::engine::{Applied, Counts, Drift, ENDED, Filter, QueueRow, Stats, WorkerRow, once};
 use crate::error::{Error, Result};
 use crate::job::{JobId, JobState, Kind, Name, Record};
 use crate::log;
+
+/// How long the store's number is taken for granted.
+const STORE_KNOWN: Duration = Duration::from_secs(60);
 
 impl Postgres {
     pub(super) async fn one_job(&self, id: JobId) -> Result<Option<Record>> {
@@ -50,10 +54,19 @@ impl Postgres {
         rows.iter().map(|row| row::record(row, store)).collect()
     }
 
-    /// The store's own number; it is known before it is first written.
+    /// The store's own number; it is known before it is first written. Pages and `top` need it for every list, so it is
+    /// remembered for a minute: another database may have taken this one's place.
     pub(super) async fn store_number(&self) -> Result<u64> {
-        let rows = self.look(sql!("store_number"), &[]).await?;
-        rows.first().map_or(Ok(0), |row| count(row, 0))
+        let now = self.clock.elapsed();
+        if let Some((known, since)) = *lock(&self.store)
+            && now.saturating_sub(since) < STORE_KNOWN
+        {
+            return Ok(known);
+        }
+        let rows = self.query(sql!("store_number"), &[]).await?;
+        let number = rows.first().map_or(Ok(0), |row| count(row, 0))?;
+        *lock(&self.store) = Some((number, now));
+        Ok(number)
     }
 
     pub(super) async fn running_jobs(&self, limit: usize) -> Result<Vec<Record>> {
