@@ -45,7 +45,7 @@ fn page(job: &Record, now: Timestamp) -> String {
         add("payload", &show::excerpt(job.payload.as_str(), EXCERPT));
     }
     if job.queue.as_str() != rowlock::Kind::DEFAULT_QUEUE {
-        add("queue", &job.queue.to_string());
+        add("queue", &show::text(job.queue.as_str()));
     }
     if job.priority != 0 {
         add("priority", &job.priority.to_string());
