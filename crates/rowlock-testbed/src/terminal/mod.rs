@@ -93,8 +93,9 @@ impl Terminal {
         self.tmux(&["send-keys", "-t", "it", key]);
     }
 
-    /// Types a command.
+    /// Types a command once the shell asks for one: what comes before is echoed between other lines.
     pub fn run(&self, command: &str) {
+        self.wait_for("the prompt", |screen| screen.trim_end().ends_with("ready>"));
         self.write(command);
         self.press("Enter");
     }

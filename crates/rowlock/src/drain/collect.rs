@@ -1,18 +1,21 @@
 //! From the sink to the store: what workers said is applied in bulk, each under its own fence.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Line, Report};
-use crate::clock;
+use crate::clock::{self, Elapsed};
 use crate::error::{Error, Result};
 use crate::event;
 use crate::job::{Backoff, ErrorKind, JobError, JobId, Token};
 use crate::log;
-use crate::settle::{Settled, Settlement, UNWRITTEN, Verdict, until_written};
+use crate::settle::{Settled, Settlement, UNWRITTEN, Verdict, pause, until_written};
 
 /// The most reports at once.
 const MOST: usize = 1_000;
+/// How often it is looked for others while those that come are held.
+const HELD_PAUSE: Duration = Duration::from_millis(200);
 
 impl Line {
     /// Applies what workers have said; waits up to `wait` for the first of it. Says how many were
@@ -29,8 +32,43 @@ impl Line {
     /// What workers have said; waits up to `wait` for the first of it. Whoever gives up waiting loses
     /// nothing: it comes again.
     pub(super) async fn reported(&self, wait: Duration) -> Result<Vec<Report>> {
-        let reports = self.sink.reports(MOST, wait).await;
-        reports.map_err(|why| self.down(why))
+        let held = self.refused().len();
+        let most = MOST + held;
+        let reports = self.sink.reports(most, wait).await;
+        let mut reports = reports.map_err(|why| self.down(why))?;
+        if held == 0 {
+            return Ok(reports);
+        }
+        // What the store refuses stays in the sink and comes again each time, before all that is newer.
+        let now = self.clock.elapsed();
+        {
+            let mut refused = self.refused();
+            if reports.len() < most {
+                let there: HashSet<_> = reports.iter().map(reference).collect();
+                refused.retain(|job, _| there.contains(job));
+            }
+            reports.retain(|report| {
+                let known = refused.get(&reference(report));
+                known.is_none_or(|(_, at)| *at <= now)
+            });
+        }
+        if reports.is_empty() {
+            self.clock.sleep(wait.min(HELD_PAUSE)).await;
+        }
+        Ok(reports)
+    }
+
+    fn refused(&self) -> MutexGuard<'_, HashMap<(JobId, Token), (u32, Elapsed)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is tried again after a growing pause; others go on meanwhile.
+    fn hold(&self, report: &Report) {
+        let now = self.clock.elapsed();
+        let mut refused = self.refused();
+        let (times, at) = refused.entry(reference(report)).or_default();
+        *times += 1;
+        *at = now + pause(*times);
     }
 
     /// What was begun here is to be ended: a report that was applied and isn't forgotten comes again, and
@@ -46,15 +84,15 @@ impl Line {
             .collect();
         let written = until_written(&*self.engine, &self.clock, &verdicts).await;
         crash_point!("drain.settled");
-        let (mut accepted, mut kept, mut last) = (0, HashSet::new(), None);
+        let (mut accepted, mut kept) = (0, HashSet::new());
         for (report, written) in reports.iter().zip(written) {
             let settled = match written {
                 Ok(settled) => settled,
                 Err(why) => match self.charge(report, &why).await {
                     Ok(()) => Settled::LeaseLost,
-                    Err(why) => {
-                        kept.insert((report.settlement.id, report.settlement.token));
-                        last = Some(why);
+                    Err(_) => {
+                        self.hold(report);
+                        kept.insert(reference(report));
                         continue;
                     }
                 },
@@ -66,21 +104,27 @@ impl Line {
         event::collected(&self.route, accepted, refused);
         let mut done: Vec<(JobId, Token)> = unique(reports);
         done.retain(|each| !kept.contains(each));
+        if !kept.is_empty() || !self.refused().is_empty() {
+            let mut refused = self.refused();
+            for job in &done {
+                refused.remove(job);
+            }
+        }
         if let Err(why) = self.sink.forget(&done).await {
             return Err(self.down(why));
         }
         crash_point!("drain.forgotten");
-        match last {
-            // They come again; whoever collects takes its time.
-            Some(why) if accepted == 0 => Err(why),
-            _ => Ok((accepted, refused)),
-        }
+        Ok((accepted, refused))
     }
 
-    /// The store refuses what a worker said: the job waits for another attempt, and this one is charged. If that is
-    /// refused as well, the report stays where it is.
+    /// The store refuses what a worker said: this attempt is charged, and the job waits for another one or fails. If that
+    /// is refused as well, the report stays where it is.
     async fn charge(&self, report: &Report, why: &Error) -> Result<()> {
         event::refused();
+        // A lock that is held for long, or a statement that takes too long: they end.
+        if let Error::Unavailable(why) = why {
+            return Err(Error::Unavailable(why.clone()));
+        }
         let (job, now) = (report.settlement.id, self.clock.now());
         let error = JobError::new(
             report.attempt,
@@ -90,6 +134,7 @@ impl Line {
         );
         let verdict = match &report.settlement.verdict {
             Verdict::Release => Verdict::Release,
+            _ if self.is_last(report).await? => Verdict::Fail(error),
             _ => Verdict::Retry {
                 at: clock::add(now, Backoff::default().wait_with_jitter(report.attempt)),
                 error,
@@ -112,6 +157,12 @@ impl Line {
         charged.map(|_| ())
     }
 
+    /// Whether the attempt was the job's last one: a worker that says "done" doesn't look.
+    async fn is_last(&self, report: &Report) -> Result<bool> {
+        let job = self.rowlock.operate().job(report.settlement.id).await?;
+        Ok(job.is_some_and(|job| report.attempt >= job.max_attempts))
+    }
+
     fn note(&self, report: &Report, settled: Settled) {
         let job = report.settlement.id;
         if let Some(ran) = &self.ran {
@@ -132,11 +183,13 @@ impl Line {
     }
 }
 
+fn reference(report: &Report) -> (JobId, Token) {
+    (report.settlement.id, report.settlement.token)
+}
+
 /// A job may have been reported twice, under two tokens.
 fn unique(reports: &[Report]) -> Vec<(JobId, Token)> {
     let all = reports.iter();
-    let refs: HashSet<(JobId, Token)> = all
-        .map(|report| (report.settlement.id, report.settlement.token))
-        .collect();
+    let refs: HashSet<(JobId, Token)> = all.map(reference).collect();
     refs.into_iter().collect()
 }

@@ -1,5 +1,6 @@
 //! A line: one route between a store and a sink, and the single steps that a drain takes on it.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -8,11 +9,11 @@ use tokio::sync::watch;
 
 use super::{Options, Route, Sink};
 use crate::claim::WorkerId;
-use crate::clock::Clock;
+use crate::clock::{Clock, Elapsed};
 use crate::engine::{Applied, Engine, Routes};
 use crate::error::{Error, Result};
 use crate::event;
-use crate::job::Name;
+use crate::job::{JobId, Name, Token};
 use crate::log;
 use crate::reconcile::{Answers, Questions};
 use crate::settle::{Settled, Settlement, until_written};
@@ -25,6 +26,7 @@ pub struct Line {
     pub(super) route: Name,
     pub(super) holder: WorkerId,
     pub(super) engine: Arc<dyn Engine>,
+    pub(super) rowlock: Rowlock,
     pub(super) routes: Arc<dyn Routes>,
     pub(super) sink: Arc<dyn Sink>,
     pub(super) clock: Clock,
@@ -40,6 +42,8 @@ pub struct Line {
     pub(super) pace: AtomicUsize,
     /// Something may have been lost: everything sent is asked about.
     pub(super) doubt: AtomicBool,
+    /// Reports whose verdicts the store refuses: how often it did, and when they are tried again.
+    pub(super) refused: Mutex<HashMap<(JobId, Token), (u32, Elapsed)>>,
     up: watch::Sender<bool>,
     /// Why the sink can't be used, as it was last said.
     away: Mutex<Option<String>>,
@@ -64,6 +68,7 @@ impl Line {
             route: route.name.clone(),
             holder: route.holder(),
             engine: rowlock.engine(),
+            rowlock: rowlock.clone(),
             routes: rowlock.routes(),
             sink: route.sink(rowlock.clock())?,
             clock: rowlock.clock().clone(),
@@ -76,6 +81,7 @@ impl Line {
             ready: AtomicUsize::new(0),
             pace: AtomicUsize::new(route.batch),
             doubt: AtomicBool::new(true),
+            refused: Mutex::default(),
             up: watch::channel(false).0,
             away: Mutex::default(),
             store: OnceLock::new(),

@@ -1,8 +1,9 @@
 //! Acks in groups: what finishes while one batch is being written makes up the next.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::clock::Clock;
 use crate::engine::Dispatch;
 use crate::error::Error;
 use crate::event;
-use crate::job::{JobId, Token};
+use crate::job::{JobId, Name, Token};
 use crate::log;
 use crate::run::task::{self, Tasks};
 
@@ -27,6 +28,8 @@ const AT_ONCE: usize = 2;
 const WORTH_IT: usize = 100;
 /// How long a smaller one waits for others, while jobs are still running.
 const LINGER: Duration = Duration::from_millis(1);
+/// So many tries before an error that may be the store's counts as one of a verdict.
+const PATIENCE: u32 = 5;
 /// The waits between tries while the store can't be written.
 const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(2);
@@ -36,7 +39,37 @@ const LONGEST: Duration = Duration::from_secs(2);
 pub struct Group {
     inbox: mpsc::UnboundedSender<Handed>,
     running: Arc<AtomicUsize>,
-    stuck: Arc<AtomicUsize>,
+    stuck: Arc<Stuck>,
+}
+
+/// Jobs that are held because the store refuses whatever is said of them.
+#[derive(Debug, Default)]
+struct Stuck {
+    jobs: AtomicUsize,
+    /// Kinds with so many of them that no further one should be claimed.
+    kinds: Mutex<BTreeSet<Name>>,
+}
+
+/// So many held jobs of a kind, and it isn't claimed any more.
+const STUCK_KIND: usize = 10;
+
+impl Stuck {
+    fn are(&self, held: &[&Name]) {
+        if self.jobs.swap(held.len(), Ordering::Relaxed) == held.len() {
+            return;
+        }
+        event::held(held.len());
+        let mut counts = BTreeMap::<&Name, usize>::new();
+        for kind in held {
+            *counts.entry(kind).or_default() += 1;
+        }
+        let many = counts.into_iter().filter(|(_, jobs)| *jobs >= STUCK_KIND);
+        *self.kinds() = many.map(|(kind, _)| kind.clone()).collect();
+    }
+
+    fn kinds(&self) -> MutexGuard<'_, BTreeSet<Name>> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A verdict, and the job that it is about.
@@ -85,7 +118,15 @@ impl Group {
 
     /// How many jobs are held because the store refuses whatever is said of them.
     pub fn stuck(&self) -> usize {
-        self.stuck.load(Ordering::Relaxed)
+        self.stuck.jobs.load(Ordering::Relaxed)
+    }
+
+    /// Kinds of which there are so many that no further job should be claimed.
+    pub fn stuck_kinds(&self) -> BTreeSet<Name> {
+        match self.stuck() {
+            0..STUCK_KIND => BTreeSet::new(),
+            _ => self.stuck.kinds().clone(),
+        }
     }
 }
 
@@ -93,7 +134,7 @@ struct Writer {
     engine: Arc<dyn Dispatch>,
     clock: Clock,
     running: Arc<AtomicUsize>,
-    stuck: Arc<AtomicUsize>,
+    stuck: Arc<Stuck>,
 }
 
 impl Writer {
@@ -128,12 +169,10 @@ impl Writer {
             if retrying.is_empty()
                 && let Some(next) = self.take_due(&mut refused, open)
             {
-                retrying.push(Box::pin(next.again(&*self.engine, &self.clock, !open)));
+                retrying.push(Box::pin(self.again(next, !open)));
             }
-            let held = refused.iter().filter(|each| each.is_held()).count();
-            if self.stuck.swap(held, Ordering::Relaxed) != held {
-                event::held(held);
-            }
+            let held = refused.iter().filter(|each| each.is_held());
+            self.stuck.are(&held.map(Refused::kind).collect::<Vec<_>>());
             if writing.is_empty() && open && !batch.is_empty() {
                 self.linger(&mut waiting, &mut batch).await;
             }
@@ -183,6 +222,21 @@ impl Writer {
             }
         }
         (answers, refused)
+    }
+
+    /// Another try at one that was refused. A panic costs its job the claim, and the others nothing.
+    async fn again(&self, refused: Refused, last: bool) -> Result<Answer, Refused> {
+        let settlement = refused.settlement().clone();
+        let trying = refused.again(&*self.engine, &self.clock, last);
+        match task::catch(trying).await {
+            Ok(tried) => tried,
+            Err(panic) => {
+                let (id, token) = (settlement.id, settlement.token);
+                log::error!(panic, job = %id, "settling panicked, the job runs again");
+                self.give_back(&[settlement]).await;
+                Ok((id, token, Settled::LeaseLost))
+            }
+        }
     }
 
     async fn until_due(&self, refused: &[Refused]) {
@@ -259,28 +313,67 @@ pub(crate) async fn until_written(
     clock: &Clock,
     batch: &[Settlement],
 ) -> Vec<Result<Settled, Error>> {
+    written_after(engine, clock, batch, 0).await
+}
+
+/// The same for a batch that was a part of one which the store has refused so many times.
+async fn written_after(
+    engine: &dyn Dispatch,
+    clock: &Clock,
+    batch: &[Settlement],
+    mut refusals: u32,
+) -> Vec<Result<Settled, Error>> {
     let mut wait = SHORTEST;
     loop {
-        match (engine.settle(batch.to_vec()).await, batch) {
-            (Ok(settled), _) => {
+        let why = match engine.settle(batch.to_vec()).await {
+            Ok(settled) => {
                 event::acked(&settled);
                 return settled.into_iter().map(Ok).collect();
             }
-            // A single verdict that can't be written at all must not hold up the others.
-            (Err(why @ (Error::Bug(_) | Error::Invalid(_))), [_]) => return vec![Err(why)],
-            (Err(Error::Bug(_) | Error::Invalid(_)), _) => {
-                let mut settled = Vec::with_capacity(batch.len());
-                for each in batch.chunks(1) {
-                    settled.extend(Box::pin(until_written(engine, clock, each)).await);
-                }
-                return settled;
-            }
-            (Err(why), _) => {
-                let jobs = batch.len();
-                log::warn!(%why, jobs, "settling waits for the store");
-            }
+            Err(why) => why,
+        };
+        refusals = refusals.saturating_add(1);
+        if is_about_these(engine, &why, refusals).await {
+            // A single verdict that can't be written must not hold up the others.
+            let [_] = batch else {
+                let (first, last) = batch.split_at(batch.len() / 2);
+                let mut written = Box::pin(written_after(engine, clock, first, PATIENCE - 1)).await;
+                written.extend(Box::pin(written_after(engine, clock, last, PATIENCE - 1)).await);
+                return written;
+            };
+            return vec![Err(why)];
         }
+        let jobs = batch.len();
+        log::warn!(%why, jobs, "settling waits for the store");
         clock.sleep(wait).await;
         wait = (wait * 2).min(LONGEST);
     }
+}
+
+/// Whether an error speaks of these verdicts and not of the store. What a trigger or a function of others runs into has
+/// the same codes as a store without rights or tables: so the store is asked to write another verdict meanwhile.
+async fn is_about_these(engine: &dyn Dispatch, why: &Error, refusals: u32) -> bool {
+    match why {
+        Error::Bug(_) | Error::Invalid(_) => true,
+        // Nothing is written anywhere; a verdict that changes nothing would not show it.
+        Error::NoSpace(_) => false,
+        _ => refusals >= PATIENCE && takes_verdicts(engine).await,
+    }
+}
+
+/// Whether the store takes a verdict: this one is about a job that doesn't exist, and changes nothing.
+async fn takes_verdicts(engine: &dyn Dispatch) -> bool {
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("settle.tells_rows_from_stores") {
+        return false;
+    }
+    // A sink has no rows.
+    if engine.capabilities().drained {
+        return false;
+    }
+    let Ok(token) = Token::random() else {
+        return false;
+    };
+    let none = Settlement::unbegun(JobId(0), token, Verdict::NotNeeded);
+    engine.settle(vec![none]).await.is_ok()
 }

@@ -11,6 +11,7 @@ pub use complete::{Complete, CompleteBlocking, Completion};
 pub(crate) use group::until_written;
 pub use group::{Answer, Group};
 pub use refused::UNWRITTEN;
+pub(crate) use refused::pause;
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Elapsed};
 use crate::engine::Dispatch;
 use crate::error::Error;
 use crate::event;
-use crate::job::{ErrorKind, JobError};
+use crate::job::{ErrorKind, JobError, Name};
 use crate::log;
 
 /// What the error of such a job begins with.
@@ -25,7 +25,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// The wait after so many refusals.
-fn pause(refusals: u32) -> Duration {
+pub(crate) fn pause(refusals: u32) -> Duration {
     SHORTEST
         .saturating_mul(1 << refusals.saturating_sub(1).min(16))
         .min(LONGEST)
@@ -64,6 +64,27 @@ impl Refused {
         self.refusals >= ALONE
     }
 
+    /// What its job is.
+    pub(super) fn kind(&self) -> &Name {
+        &self.job.kind
+    }
+
+    /// The verdict.
+    pub(super) fn settlement(&self) -> &Settlement {
+        &self.settlement
+    }
+
+    /// Whether an attempt may be charged for it. What the store says of this very row it says again; any other error has
+    /// to come back after the row has taken a note, so that no verdict is given up because the store was away.
+    fn charges(&self, why: &Error) -> bool {
+        match why {
+            Error::Bug(_) | Error::Invalid(_) => true,
+            // A lock that is held for long, or a statement that takes too long: they end.
+            Error::Unavailable(_) => false,
+            _ => self.noted,
+        }
+    }
+
     /// Another try. `last`: there will be no other, so that the plainer verdict is tried at once.
     pub(super) async fn again(
         mut self,
@@ -84,13 +105,15 @@ impl Refused {
                 ErrorKind::Error,
                 &format!("{UNWRITTEN}: {why}"),
             );
-            let plainer = Settlement {
-                verdict: plainer(&self.job, &self.settlement.verdict, error.clone(), now),
-                ..self.settlement.clone()
-            };
-            if write(engine, clock, &plainer).await.is_ok() {
-                log::error!(job = %id, kind = %self.job.kind, %why, "the verdict was not written, the attempt is charged");
-                return Ok((id, token, Settled::LeaseLost));
+            if self.charges(&why) {
+                let plainer = Settlement {
+                    verdict: plainer(&self.job, &self.settlement.verdict, error.clone(), now),
+                    ..self.settlement.clone()
+                };
+                if write(engine, clock, &plainer).await.is_ok() {
+                    log::error!(job = %id, kind = %self.job.kind, %why, "the verdict was not written, the attempt is charged");
+                    return Ok((id, token, Settled::LeaseLost));
+                }
             }
             // A dispatcher has no row of its own to write it to.
             if !self.noted && !engine.capabilities().drained {

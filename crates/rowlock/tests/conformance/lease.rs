@@ -5,8 +5,8 @@ use std::time::Duration;
 use rowlock::claim::WorkerId;
 use rowlock::clock;
 use rowlock::job::ErrorKind;
-use rowlock::settle::{Settled, Verdict};
-use rowlock::{JobState, Outcome};
+use rowlock::settle::{Settled, UNWRITTEN, Verdict};
+use rowlock::{JobId, JobState, Outcome};
 
 use super::world::{LEASE, Site, World, failed, job};
 
@@ -45,6 +45,52 @@ pub async fn a_worker_that_beats_keeps_its_jobs(world: World) {
         site.finish(&claimed, Outcome::Done).await,
         Settled::Accepted
     );
+}
+
+pub async fn a_job_that_cannot_be_given_back_keeps_no_other(world: World) {
+    let site = world.open().straight();
+    let ids = site.stage_many("mail", 20).await;
+    // Two dead workers; the first one has a job that is to be cancelled, which the history refuses.
+    let (first, second) = (site.join().await, site.join().await);
+    assert_eq!(site.claim(&first, &["mail"], 10).await.len(), 10);
+    assert_eq!(site.claim(&second, &["mail"], 10).await.len(), 10);
+    let refused = held_by(&site, &first, &ids).await;
+    site.engine().cancel(vec![refused]).await.unwrap();
+    world.home.client().refuse_end_of(refused);
+    let observer = world.open().straight();
+    observer.observe(&world, LEASE, &[]).await;
+    let expired = observer.expire().await;
+    assert!(!expired.workers.contains(&first), "{expired:?}");
+    for id in ids.iter().filter(|id| **id != refused) {
+        assert_eq!(site.state(*id).await, JobState::Pending);
+    }
+    // It says why, once however often it is tried.
+    observer.expire().await;
+    let found = site.job(refused).await;
+    assert_eq!(
+        (found.state, found.errors.len()),
+        (JobState::Processing, 1),
+        "{found:?}"
+    );
+    assert!(
+        found.errors[0].message.starts_with(UNWRITTEN),
+        "{:?}",
+        found.errors
+    );
+    world.home.client().accept_every_end();
+    observer.expire().await;
+    assert_eq!(site.state(refused).await, JobState::Cancelled);
+    assert!(site.workers().await.is_empty());
+}
+
+async fn held_by(site: &Site, worker: &WorkerId, ids: &[JobId]) -> JobId {
+    let holder = site.holder(worker);
+    for id in ids {
+        if site.job(*id).await.locked_by.as_deref() == Some(holder.as_str()) {
+            return *id;
+        }
+    }
+    panic!("it holds none");
 }
 
 /// A worker claims everything due and dies.

@@ -22,6 +22,7 @@ mod sql_stage;
 mod stage;
 mod typed;
 mod unique;
+mod verdicts;
 mod worker;
 pub mod world;
 
@@ -118,6 +119,7 @@ cases! {
         each_verdict_of_a_batch_has_its_own_answer;
     lease:
         a_silent_worker_is_given_up_after_a_whole_lease,
+        a_job_that_cannot_be_given_back_keeps_no_other,
         a_worker_that_beats_keeps_its_jobs,
         five_hundred_jobs_claimed_ahead_are_charged_nothing,
         a_poison_job_pays_for_itself_and_ends_failed,
@@ -195,6 +197,11 @@ cases! {
         an_error_means_another_attempt_and_keeps_its_words,
         a_handler_behind_a_layer_is_closed_too,
         layers_run_around_every_attempt_the_first_outermost;
+    verdicts:
+        a_verdict_that_cannot_be_written_holds_up_nobody,
+        a_verdict_that_is_refused_for_good_runs_no_handler_without_end,
+        a_verdict_that_is_always_refused_ends_with_the_last_attempt,
+        a_kind_whose_verdicts_are_refused_stops_no_other;
     worker:
         a_worker_runs_what_is_due_and_ends,
         a_worker_does_not_end_while_a_retry_is_due,
@@ -204,8 +211,6 @@ cases! {
         what_a_worker_took_ahead_is_not_kept_behind_slow_jobs,
         not_even_a_few_jobs_are_kept_behind_slow_ones,
         a_worker_that_was_given_up_starts_again,
-        a_verdict_that_cannot_be_written_holds_up_nobody,
-        a_verdict_that_is_refused_for_good_runs_no_handler_without_end,
         a_worker_that_runs_once_waits_for_what_a_dead_one_held,
         a_worker_wakes_for_a_job_of_another_process,
         a_pulse_is_felt_from_the_join_until_the_worker_leaves;

@@ -8,13 +8,12 @@ use rowlock::claim::WorkerId;
 use rowlock::clock::Clock;
 use rowlock::job::{Backoff, ErrorKind};
 use rowlock::run::{Options, Stopper, Tally};
-use rowlock::settle::UNWRITTEN;
 use rowlock::{Context, JobState, Kind, Outcome, Worker};
 use tokio::sync::mpsc;
 
 use super::world::{Site, World, job};
 
-fn kind(name: &str) -> Kind {
+pub(super) fn kind(name: &str) -> Kind {
     let mut kind = Kind::new(name).unwrap();
     kind.backoff = Backoff::Fixed {
         base: Duration::ZERO,
@@ -31,7 +30,7 @@ fn once() -> Options {
 }
 
 /// Runs a worker until nothing is due.
-async fn run_once(worker: Worker) -> Tally {
+pub(super) async fn run_once(worker: Worker) -> Tally {
     worker
         .options(once())
         .run_until(Stopper::default().stop())
@@ -39,7 +38,7 @@ async fn run_once(worker: Worker) -> Tally {
         .unwrap()
 }
 
-fn real(world: &World) -> Site {
+pub(super) fn real(world: &World) -> Site {
     world.open_with(Clock::system())
 }
 
@@ -155,10 +154,10 @@ impl Drop for Litter {
 }
 
 /// A worker whose handler says that it has begun and then waits for ever.
-struct Busy {
-    begun: mpsc::UnboundedReceiver<Context>,
-    stopper: Stopper,
-    work: tokio::task::JoinHandle<rowlock::error::Result<Tally>>,
+pub(super) struct Busy {
+    pub(super) begun: mpsc::UnboundedReceiver<Context>,
+    pub(super) stopper: Stopper,
+    pub(super) work: tokio::task::JoinHandle<rowlock::error::Result<Tally>>,
 }
 
 fn busy(site: &Site, options: Options) -> Busy {
@@ -166,7 +165,7 @@ fn busy(site: &Site, options: Options) -> Busy {
 }
 
 /// Its handlers say this, or never end.
-fn busy_with(site: &Site, options: Options, says: Option<Outcome>) -> Busy {
+pub(super) fn busy_with(site: &Site, options: Options, says: Option<Outcome>) -> Busy {
     let (begins, begun) = mpsc::unbounded_channel();
     let stopper = Stopper::default();
     let worker = site
@@ -312,28 +311,8 @@ pub async fn a_worker_that_was_given_up_starts_again(world: World) {
     assert_eq!(site.job(id).await.attempt, site.given_back().1);
 }
 
-pub async fn a_verdict_that_cannot_be_written_holds_up_nobody(world: World) {
-    let site = real(&world);
-    let refused = site.stage(job("mail").max_attempts(2).unwrap()).await;
-    world.home.client().refuse_end_of(refused);
-    let others = site.stage_many("mail", 20).await;
-    let worker = site
-        .worker(())
-        .handle_kind(kind("mail"), |_: Context| async { Outcome::Done });
-    let tally = run_once(worker).await;
-    // Whoever doesn't write it itself hears nothing of it.
-    let settled = match site.dispatch().capabilities().drained {
-        true => (21, 0),
-        false => (20, 1),
-    };
-    assert_eq!((tally.settled, tally.lost), settled);
-    for id in others {
-        assert_eq!(site.state(id).await, JobState::Completed);
-    }
-}
-
 /// Waits for what a worker of another task brings about.
-async fn eventually<T>(site: &Site, look: impl AsyncFn() -> Option<T>) -> T {
+pub(super) async fn eventually<T>(site: &Site, look: impl AsyncFn() -> Option<T>) -> T {
     let looking = async {
         let mut wakeups = site.engine().wakeups();
         loop {
@@ -347,39 +326,6 @@ async fn eventually<T>(site: &Site, look: impl AsyncFn() -> Option<T>) -> T {
         .timeout(Duration::from_secs(90), looking)
         .await;
     found.expect("it happens in time")
-}
-
-pub async fn a_verdict_that_is_refused_for_good_runs_no_handler_without_end(world: World) {
-    let site = real(&world).straight();
-    site.engine().add_kinds(&[kind("mail")]).await.unwrap();
-    let id = site.stage(job("mail").max_attempts(2).unwrap()).await;
-    world.home.client().refuse_end_of(id);
-    let mut busy = busy_with(&site, Options::default(), Some(Outcome::Done));
-    busy.begun.recv().await.unwrap();
-    busy.begun.recv().await.unwrap();
-    // Its attempts are used up, its end can't be written: it is held, and its row says why.
-    let found = eventually(&site, async || {
-        let found = site.job(id).await;
-        (found.errors.len() == 2).then_some(found)
-    })
-    .await;
-    assert_eq!((found.state, found.attempt), (JobState::Processing, 2));
-    for (error, attempt) in found.errors.iter().zip(1..) {
-        assert_eq!(error.attempt, attempt);
-        assert!(error.message.starts_with(UNWRITTEN), "{error:?}");
-        assert!(error.message.contains("not this one"), "{error:?}");
-    }
-    // Others go on beside it.
-    let other = site.stage(job("mail")).await;
-    busy.begun.recv().await.unwrap();
-    let done = async |id| (site.state(id).await == JobState::Completed).then_some(());
-    eventually(&site, async || done(other).await).await;
-    // Once it can be written, what the handler said counts.
-    world.home.client().accept_every_end();
-    eventually(&site, async || done(id).await).await;
-    assert!(busy.begun.try_recv().is_err(), "it ran again");
-    busy.stopper.ask();
-    busy.work.await.unwrap().unwrap();
 }
 
 pub async fn a_worker_that_runs_once_waits_for_what_a_dead_one_held(world: World) {

@@ -70,7 +70,11 @@ pub trait Client {
     /// A time as the store keeps it, in SQL.
     fn time(&self, at: Timestamp) -> String;
     /// From now on the end of this job can't be written.
-    fn refuse_end_of(&mut self, id: JobId);
+    fn refuse_end_of(&mut self, id: JobId) {
+        self.refuse_end(&format!("NEW.id = {id}"));
+    }
+    /// The same for ends of this form.
+    fn refuse_end(&mut self, form: &str);
     /// From now on it can.
     fn accept_every_end(&mut self);
     /// Whether staging by SQL gets a payload as it was written.

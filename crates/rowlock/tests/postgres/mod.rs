@@ -38,6 +38,7 @@ pub mod space;
 mod spared;
 mod stand;
 mod strangers;
+mod verdicts;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -87,6 +88,8 @@ cases! {
         a_worker_that_was_given_up_is_not_remembered,
         a_claim_under_way_is_given_back_by_a_worker_that_leaves,
         a_route_with_a_claim_under_way_is_not_forgotten;
+    verdicts:
+        a_verdict_that_a_trigger_refuses_in_any_words_holds_up_no_other;
     strangers:
         a_role_without_a_grant_stops_no_job,
         the_role_of_an_application_stops_no_job,

@@ -105,6 +105,39 @@ pub fn a_log_that_is_gone_takes_no_jobs() {
     }
 }
 
+pub fn a_log_that_is_gone_behind_a_link_takes_no_jobs() {
+    let folder = rowlock_testbed::folder();
+    let (data, way, link) = ("data", "data/way", "jobs.db");
+    fs::create_dir(folder.path().join(data)).unwrap();
+    // A link to a link, and neither of them absolute.
+    std::os::unix::fs::symlink("real.db", folder.path().join(way)).unwrap();
+    std::os::unix::fs::symlink(way, folder.path().join(link)).unwrap();
+    let path = folder.path().join(data).join("real.db");
+    let rowlock = open(&folder.path().join(link));
+    assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+    let store = Store {
+        rowlock,
+        runtime: tokio::runtime::Runtime::new().unwrap(),
+        path,
+        folder,
+    };
+    store.enqueue().unwrap();
+    let (log, away) = (store.beside("-wal"), store.folder.path().join("away"));
+    fs::rename(&log, &away).unwrap();
+    store.answers_nothing("was removed");
+    fs::rename(&away, &log).unwrap();
+    store.enqueue().unwrap();
+    // The file is away, its log isn't: nothing is made in its place.
+    let elsewhere = store.folder.path().join("elsewhere");
+    fs::rename(&store.path, &elsewhere).unwrap();
+    let at = address(&store.folder.path().join("jobs.db"));
+    let refused = migrate_up(&at, &Clock::system());
+    assert!(matches!(refused, Err(Error::Schema(_))), "{refused:?}");
+    assert!(!store.path.exists());
+    fs::rename(&elsewhere, &store.path).unwrap();
+    assert_eq!(store.kept(), 2);
+}
+
 pub fn a_log_that_another_program_has_cut_takes_no_jobs() {
     let cut = |to: u64| {
         move |log: &Path| {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rowlock::clock::Clock;
 use rowlock::engine::sqlite::{Address, Sqlite, migrate_up};
-use rowlock::{Enqueued, JobId, NewJob, Rowlock};
+use rowlock::{Enqueued, NewJob, Rowlock};
 use rowlock_testbed::TempDir;
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -116,9 +116,9 @@ impl Client for Application {
         at.as_millisecond().to_string()
     }
 
-    fn refuse_end_of(&mut self, id: JobId) {
+    fn refuse_end(&mut self, form: &str) {
         self.execute(&format!(
-            "CREATE TRIGGER refused BEFORE INSERT ON rowlock_history WHEN NEW.id = {id}
+            "CREATE TRIGGER refused BEFORE INSERT ON rowlock_history WHEN {form}
              BEGIN SELECT RAISE(ABORT, 'not this one'); END"
         ));
     }

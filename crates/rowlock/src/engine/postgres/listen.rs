@@ -146,6 +146,8 @@ async fn listen(address: &Address, bell: &Bell, hears: &Hears) -> Ended {
                 continue;
             }
             hears.heard();
+            // Others that have come meanwhile say the same. One by one they would fall behind where the server is far.
+            while told.try_recv().is_ok() {}
             bell.ring();
             // Without it, as with a role that may not, enqueues notify more often than they need to.
             let _ = client.batch_execute(&heard).await;

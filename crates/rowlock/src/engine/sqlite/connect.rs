@@ -84,6 +84,25 @@ impl Address {
         }
         self
     }
+
+    /// The same store by its file's own path. A link leads to it: SQLite keeps the log beside the file, not beside the
+    /// link, and a link that changes later leads to another file.
+    pub(super) fn followed(&self) -> Self {
+        let mut path = self.path.clone();
+        // As many as the kernel follows.
+        for _ in 0..40 {
+            let Ok(target) = path.read_link() else { break };
+            path = path.parent().unwrap_or(Path::new("")).join(target);
+        }
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("open.follows_links") {
+            path.clone_from(&self.path);
+        }
+        Self {
+            path,
+            synchronous: self.synchronous,
+        }
+    }
 }
 
 /// Whose file it is.
@@ -102,6 +121,7 @@ pub enum Owner {
 /// # Errors
 /// As `open`; a missing file is nobody's.
 pub fn owner(address: &Address) -> Result<Owner> {
+    let address = &address.followed();
     let holds_nothing = match address.path.metadata() {
         Ok(file) => file.len() == 0,
         Err(_) => !address.path.exists(),
@@ -195,6 +215,7 @@ pub(super) fn open(address: &Address, create: Create) -> Result<Connection> {
 }
 
 fn connect(address: &Address, create: Create) -> Result<Connection> {
+    let address = &address.followed();
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if address.path.is_dir() {
         return Err(Error::Unreachable(format!(

@@ -7,14 +7,14 @@ use rusqlite::{Connection, params};
 
 use super::error::map;
 use super::row;
-use super::settle::{Terms, again, execute, finish};
+use super::settle::{Terms, again, execute, finish, settle};
 use super::stage::json;
 use super::statements::sql;
 use crate::claim::{Expired, Heartbeat, Observer, WorkerId};
 use crate::clock::{self, Elapsed};
 use crate::error::{Error, Result};
 use crate::job::{Backoff, ErrorKind, JobError, JobId, JobState, Token};
-use crate::settle::{Settlement, Verdict};
+use crate::settle::{Settlement, UNWRITTEN, Verdict};
 
 pub(super) fn join(
     connection: &Connection,
@@ -191,25 +191,22 @@ pub(super) fn bury(connection: &Connection, dead: Dead, terms: Terms) -> Result<
         ..Expired::default()
     };
     for stray in strays(connection)? {
-        // Somebody removed its worker: nobody beats for these rows.
+        // Its worker was removed: no heartbeat comes for these rows.
         give_back(connection, &stray, None, terms, &mut expired)?;
     }
-    for sample in samples
-        .iter()
-        .filter(|sample| workers.contains(&sample.worker))
+    let is_dead = |sample: &&Sample| workers.contains(&sample.worker);
+    for Sample {
+        worker, suspect, ..
+    } in samples.iter().filter(is_dead)
     {
-        give_back(
-            connection,
-            &sample.worker,
-            sample.suspect,
-            terms,
-            &mut expired,
-        )?;
+        let all = give_back(connection, worker, *suspect, terms, &mut expired)?;
         crash_point!("expire.given_back");
-        execute(connection, sql!("leave"), [sample.worker.as_str()])?;
+        if all {
+            execute(connection, sql!("leave"), [worker.as_str()])?;
+            expired.workers.push(worker.clone());
+        }
     }
     expired.shortest_lease = samples.iter().map(|sample| sample.lease).min();
-    expired.workers = workers;
     Ok(expired)
 }
 
@@ -249,6 +246,8 @@ struct Held {
     max_attempts: u32,
     cancel_requested: bool,
     backoff: Backoff,
+    /// Whether its last error says that it can't be given back.
+    noted: bool,
 }
 
 fn held(connection: &Connection, worker: &WorkerId) -> Result<Vec<Held>> {
@@ -268,6 +267,7 @@ fn held(connection: &Connection, worker: &WorkerId) -> Result<Vec<Held>> {
                 backoff: row::text(row, 5)?
                     .and_then(|text| serde_json::from_str(&text).ok())
                     .unwrap_or_default(),
+                noted: row::text(row, 6)?.is_some_and(|last| last.starts_with(UNWRITTEN)),
             })
         })
         .map_err(|why| map(why, "expire_held"))?;
@@ -275,53 +275,117 @@ fn held(connection: &Connection, worker: &WorkerId) -> Result<Vec<Held>> {
         .map_err(|why| map(why, "expire_held"))
 }
 
+/// Gives back what a dead worker held; whether nothing is left. A row that a trigger or a constraint of others refuses
+/// stays, with the reason among its errors, and keeps no other.
 fn give_back(
     connection: &Connection,
     dead: &WorkerId,
     suspect: Option<(i64, i64)>,
     terms: Terms,
     expired: &mut Expired,
-) -> Result<()> {
-    for job in held(connection, dead)? {
-        let settlement = &job.settlement;
-        if job.cancel_requested {
-            finish(connection, settlement, JobState::Cancelled, None, terms)?;
-            expired.ended += 1;
-            continue;
+) -> Result<bool> {
+    let jobs = held(connection, dead)?;
+    let one = |job: &Held| give_back_one(connection, job, dead, suspect, terms);
+    let all = whole(connection, || {
+        jobs.iter().map(one).collect::<Result<Vec<_>>>()
+    })?;
+    #[cfg(feature = "test-hooks")]
+    if let Err(why) = &all
+        && crate::hooks::switched_off("expire.one_by_one")
+    {
+        return Err(why.clone());
+    }
+    let (given_back, refused) = match all {
+        Ok(given_back) => (given_back, false),
+        Err(_) => {
+            let (mut given_back, mut refused) = (Vec::new(), false);
+            for job in &jobs {
+                match whole(connection, || one(job))? {
+                    Ok(state) => given_back.push(state),
+                    Err(why) => {
+                        refused = true;
+                        note_refusal(connection, job, &why, terms)?;
+                    }
+                }
+            }
+            (given_back, refused)
         }
-        // Only the suspect that had really begun pays for the death of its process.
-        let pays = suspect == Some((settlement.id.0, settlement.token.get()));
-        #[cfg(feature = "test-hooks")]
-        let pays = pays || crate::hooks::switched_off("expire.give_attempts_back");
-        if !pays {
-            again(connection, settlement, None, true, Some(true), None, terms)?;
-            expired.returned += 1;
-            continue;
-        }
-        let why = format!("worker {dead} died while it ran this job");
-        let error = JobError::new(job.attempt, terms.now, ErrorKind::Lease, &why);
-        if job.attempt >= job.max_attempts {
-            finish(
-                connection,
-                settlement,
-                JobState::Failed,
-                Some(&error),
-                terms,
-            )?;
-            expired.ended += 1;
-        } else {
-            let at = clock::add(terms.now, job.backoff.wait_with_jitter(job.attempt));
-            again(
-                connection,
-                settlement,
-                Some(at),
-                false,
-                Some(true),
-                Some(&error),
-                terms,
-            )?;
-            expired.returned += 1;
+    };
+    for state in given_back {
+        match state.is_terminal() {
+            true => expired.ended += 1,
+            false => expired.returned += 1,
         }
     }
-    Ok(())
+    Ok(!refused)
+}
+
+/// Does all of something or nothing. The inner error is what the store refuses for good.
+fn whole<T>(
+    connection: &Connection,
+    deed: impl FnOnce() -> Result<T>,
+) -> Result<std::result::Result<T, Error>> {
+    let say = |sql: &str| {
+        connection
+            .execute_batch(sql)
+            .map_err(|why| map(why, "giving back"))
+    };
+    say("SAVEPOINT given_back")?;
+    match deed() {
+        Ok(done) => {
+            say("RELEASE given_back")?;
+            Ok(Ok(done))
+        }
+        Err(why @ (Error::Bug(_) | Error::Invalid(_))) => {
+            say("ROLLBACK TO given_back; RELEASE given_back")?;
+            Ok(Err(why))
+        }
+        Err(why) => Err(why),
+    }
+}
+
+/// Says once in its row why a job can't be given back.
+fn note_refusal(connection: &Connection, job: &Held, why: &Error, terms: Terms) -> Result<()> {
+    if job.noted {
+        return Ok(());
+    }
+    let text = format!("{UNWRITTEN}: {why}");
+    let error = JobError::new(job.attempt, terms.now, ErrorKind::Error, &text);
+    let (id, token) = (job.settlement.id, job.settlement.token);
+    let note = Settlement::unbegun(id, token, Verdict::Note(error));
+    settle(connection, &note, terms).map(drop)
+}
+
+/// What became of it.
+fn give_back_one(
+    connection: &Connection,
+    job: &Held,
+    dead: &WorkerId,
+    suspect: Option<(i64, i64)>,
+    terms: Terms,
+) -> Result<JobState> {
+    let settlement = &job.settlement;
+    if job.cancel_requested {
+        finish(connection, settlement, JobState::Cancelled, None, terms)?;
+        return Ok(JobState::Cancelled);
+    }
+    // Only the suspect that had really begun pays for the death of its process.
+    let pays = suspect == Some((settlement.id.0, settlement.token.get()));
+    #[cfg(feature = "test-hooks")]
+    let pays = pays || crate::hooks::switched_off("expire.give_attempts_back");
+    if !pays {
+        again(connection, settlement, None, true, Some(true), None, terms)?;
+        return Ok(JobState::Pending);
+    }
+    let why = format!("worker {dead} died while it ran this job");
+    let error = JobError::new(job.attempt, terms.now, ErrorKind::Lease, &why);
+    let error = Some(&error);
+    if job.attempt >= job.max_attempts {
+        finish(connection, settlement, JobState::Failed, error, terms)?;
+        return Ok(JobState::Failed);
+    }
+    let at = clock::add(terms.now, job.backoff.wait_with_jitter(job.attempt));
+    let (at, marked) = (Some(at), Some(true));
+    again(connection, settlement, at, false, marked, error, terms)?;
+    Ok(JobState::Pending)
 }

@@ -133,6 +133,7 @@ impl Sqlite {
     /// # Errors
     /// [`Error::Schema`] when it isn't, naming the remedy; whatever opening can meet.
     pub fn open(address: Address, clock: Clock) -> Result<Self> {
+        let address = address.followed();
         // Looked at first: opening would turn WAL on, in somebody else's file too.
         let version = schema_version(&address)?;
         if version.stored < version.latest {

@@ -1,5 +1,6 @@
 //! The claims of a shift: what is asked for, and what becomes of what they bring.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,23 +8,29 @@ use super::{SUSPECT_PAUSE, Shift, settlement};
 use crate::claim::Claim;
 use crate::error::{Error, Result};
 use crate::event;
-use crate::job::Token;
+use crate::job::{Name, Token};
 use crate::log;
 use crate::run::fetch::{Claiming, Hauled, Look, fetch};
 use crate::settle::{Group, Verdict};
 
 impl Shift {
     /// Asks for ordinary jobs, and beside them for the one suspect this process may run: not while another claim is
-    /// under way, which may bring one.
-    pub(super) fn ask(&mut self, room: usize, alone: bool, idle: bool) -> Result<Claiming> {
-        let mut ordinary = self.wanted(room, false)?;
+    /// under way, which may bring one. `without`: kinds whose verdicts the store refuses.
+    pub(super) fn ask(
+        &mut self,
+        room: usize,
+        without: &BTreeSet<Name>,
+        alone: bool,
+        idle: bool,
+    ) -> Result<Claiming> {
+        let mut ordinary = self.wanted(room, without, false)?;
         ordinary.thorough = self.options.once && alone && idle;
         #[cfg(feature = "test-hooks")]
         let alone = alone || crate::hooks::switched_off("claims.suspect_alone");
         let suspect = match alone && self.may_ask_for_suspect(ordinary.thorough) {
             true => Some(Claim {
                 thorough: ordinary.thorough,
-                ..self.wanted(1, true)?
+                ..self.wanted(1, without, true)?
             }),
             false => None,
         };
@@ -109,7 +116,8 @@ impl Shift {
         }
     }
 
-    fn wanted(&self, limit: usize, suspect: bool) -> Result<Claim> {
+    fn wanted(&self, limit: usize, without: &BTreeSet<Name>, suspect: bool) -> Result<Claim> {
+        let kinds = self.bench.handlers.keys();
         let caps = self
             .options
             .queue_concurrency
@@ -122,7 +130,10 @@ impl Shift {
         Ok(Claim {
             worker: self.worker.clone(),
             token: Token::random()?,
-            kinds: self.bench.handlers.keys().cloned().collect(),
+            kinds: kinds
+                .filter(|kind| !without.contains(*kind))
+                .cloned()
+                .collect(),
             queues: self.options.queues.clone(),
             order: self.options.queue_order.clone(),
             limit,

@@ -209,12 +209,13 @@ impl Shift {
                 self.slots.keep("rowlock-slot", &self.options.pulse, serve);
             }
             settling.expect(self.registry.under_way());
-            while let Some(room) = self.wanted_room(look, &claiming) {
+            while let Some(room) = self.wanted_room(look, &claiming, settling.stuck()) {
                 wakeups.mark();
                 meanwhile = false;
                 let alone = claiming.is_empty();
                 let idle = self.registry.held() <= settling.stuck();
-                claiming.begin(room, self.ask(room, alone, idle)?);
+                let without = settling.stuck_kinds();
+                claiming.begin(room, self.ask(room, &without, alone, idle)?);
             }
             tokio::select! {
                 biased;
@@ -283,8 +284,8 @@ impl Shift {
     }
 
     /// How many jobs to claim, if it is time to.
-    fn wanted_room(&mut self, look: Look, claiming: &Claims) -> Option<usize> {
-        let room = self.room().saturating_sub(claiming.asked());
+    fn wanted_room(&mut self, look: Look, claiming: &Claims, stuck: usize) -> Option<usize> {
+        let room = self.room(stuck).saturating_sub(claiming.asked());
         let is_time = match look {
             // While one waits for its commit or is read, another is computed. Neither knows what the other
             // brings, so a queue with a limit of its own is asked by one.
@@ -308,12 +309,19 @@ impl Shift {
         (is_time && room > 0).then_some(room.min(LARGEST))
     }
 
-    /// How many more may lie ready or run. Those that have run don't count, unless their verdicts pile up.
-    fn room(&mut self) -> usize {
+    /// How many more may lie ready or run. Those that have run don't count, unless their verdicts pile up; those whose
+    /// verdicts the store refuses for good are no pile.
+    fn room(&mut self, stuck: usize) -> usize {
+        #[cfg(feature = "test-hooks")]
+        let stuck = match crate::hooks::switched_off("room.leaves_out_the_stuck") {
+            true => 0,
+            false => stuck,
+        };
         let allowed = self.ahead.allowed(self.clock.elapsed());
         let ahead = allowed.saturating_sub(self.registry.under_way());
         let all = (allowed * UNSETTLED).min(self.ahead.most());
-        ahead.min(all.saturating_sub(self.registry.held()))
+        let held = self.registry.held().saturating_sub(stuck);
+        ahead.min(all.saturating_sub(held))
     }
 
     /// What was taken after quick jobs, and won't start soon behind slow ones: others may have a slot for it.

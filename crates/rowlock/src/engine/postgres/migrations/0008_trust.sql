@@ -22,6 +22,8 @@ DO $$ BEGIN
         BEGIN
             SET LOCAL lock_timeout = '50ms';
             LOCK TABLE rowlock.lane, rowlock.tally, rowlock.switched, rowlock.worker IN ACCESS EXCLUSIVE MODE;
+            -- Their triggers are made anew below. A switch writes to them first and to `switched` then.
+            LOCK TABLE rowlock.kind, rowlock.queue, rowlock.budget IN SHARE ROW EXCLUSIVE MODE;
             EXIT;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             IF attempt = 100 THEN
@@ -52,3 +54,5 @@ SELECT setval(pg_get_serial_sequence('rowlock.worker', 'number'), 92233720368547
 -- noted here first (sql/expire.sql).
 ALTER TABLE rowlock.worker ADD COLUMN doubted_seen timestamptz, ADD COLUMN doubted_at timestamptz;
 DROP FUNCTION IF EXISTS rowlock.expire(bigint, timestamptz, bigint, bigint, bigint, text, integer);
+-- One refused row keeps no other from going back (sql/return_held.sql).
+DROP FUNCTION IF EXISTS rowlock.give_back(bigint, bigint[], timestamptz);

@@ -235,7 +235,8 @@ BEGIN
                 PERFORM setval('rowlock.bell', 1);
             END IF;
         WHEN 1 THEN
-            IF to_timestamp(pg_sequence_last_value('rowlock.asleep')::float8 / 1000) < clock_timestamp() + interval '7 s' THEN
+            IF to_timestamp(coalesce(pg_sequence_last_value('rowlock.asleep'), 0)::float8 / 1000)
+               < clock_timestamp() + interval '7 s' THEN
                 PERFORM setval('rowlock.asleep', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 10000);
             END IF;
         ELSE NULL;

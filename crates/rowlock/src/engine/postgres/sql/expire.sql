@@ -18,7 +18,6 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET lock_ti
 DECLARE
     now CONSTANT timestamptz := rowlock.now();
     paying record;
-    held_rows record;
 BEGIN
     -- Claims of this worker that are under way end first, see worker_lives; a later one finds it gone.
     SELECT suspect_id, suspect_token INTO paying FROM rowlock.worker
@@ -38,32 +37,11 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT array_agg(id) FILTER (WHERE cancel_requested) AS cancelled_ids,
-           array_agg(token) FILTER (WHERE cancel_requested) AS cancelled_tokens,
-           array_agg('cancelled'::text) FILTER (WHERE cancel_requested) AS cancelled,
-           array_agg(id) FILTER (WHERE NOT cancel_requested AND NOT pays) AS ids,
-           array_agg(token) FILTER (WHERE NOT cancel_requested AND NOT pays) AS tokens,
-           array_agg(1) FILTER (WHERE NOT cancel_requested AND NOT pays) AS ones,
-           array_agg(true) FILTER (WHERE NOT cancel_requested AND NOT pays) AS marks,
-           array_agg(id) FILTER (WHERE NOT cancel_requested AND pays) AS paying_ids,
-           array_agg(token) FILTER (WHERE NOT cancel_requested AND pays) AS paying_tokens,
-           bool_or(last) FILTER (WHERE NOT cancel_requested AND pays) AS last
-    INTO held_rows
-    FROM (SELECT job.id, job.token, job.cancel_requested, job.attempt >= job.max_attempts AS last,
-                 coalesce(job.id = paying.suspect_id AND job.token = paying.suspect_token
-                          AND job.id = expire.suspect AND job.token = with_token, false) AS pays
-          FROM rowlock.job WHERE job.worker = of_worker ORDER BY job.id FOR UPDATE SKIP LOCKED) AS held;
-    ended := (SELECT count(*) FROM rowlock.settle_finish(
-        held_rows.cancelled_ids, held_rows.cancelled_tokens, held_rows.cancelled, '{}', '{}', errors_kept, now));
-    returned := (SELECT count(*) FROM rowlock.settle_again(
-        held_rows.ids, held_rows.tokens, '{}', held_rows.ones, held_rows.marks, '{}', errors_kept, now));
-    IF held_rows.paying_ids IS NOT NULL AND held_rows.last THEN
-        ended := ended + (SELECT count(*) FROM rowlock.settle_finish(
-            held_rows.paying_ids, held_rows.paying_tokens, '{failed}', '{}', ARRAY[error::jsonb], errors_kept, now));
-    ELSIF held_rows.paying_ids IS NOT NULL THEN
-        returned := returned + (SELECT count(*) FROM rowlock.settle_again(
-            held_rows.paying_ids, held_rows.paying_tokens, ARRAY[wait_ms], '{0}', '{true}', ARRAY[error::jsonb], errors_kept, now));
+    IF (paying.suspect_id, paying.suspect_token) IS DISTINCT FROM (suspect, with_token) THEN
+        suspect := NULL;
     END IF;
+    SELECT r.returned, r.ended INTO returned, ended
+    FROM rowlock.return_held(of_worker, '{}', true, suspect, with_token, wait_ms, error, errors_kept, now) AS r;
     IF EXISTS (SELECT 1 FROM rowlock.job WHERE worker = of_worker) THEN
         buried := false;
         RETURN;

@@ -14,7 +14,8 @@ BEGIN
         RAISE EXCEPTION 'the worker was given up' USING ERRCODE = 'RL002';
     END IF;
     IF search THEN
-        RETURN QUERY SELECT 'released', NULL, rowlock.give_back(of_worker, held, now)::bigint;
+        RETURN QUERY SELECT 'released', NULL, (r.returned + r.ended)::bigint
+        FROM rowlock.return_held(of_worker, held, false, NULL, NULL, NULL, NULL, 0, now) AS r;
     END IF;
     RETURN QUERY
     SELECT 'cancel', NULL, c.id FROM rowlock.cancelling AS c WHERE c.worker = of_worker AND c.token = ANY (held)

@@ -5,6 +5,6 @@ BEGIN
     -- The worker's row first, as in a heartbeat; claims of this worker that are under way end before. What is being
     -- completed in an open transaction is left; it ends with that transaction, or is found under nobody's name.
     DELETE FROM rowlock.worker WHERE number = of_worker;
-    PERFORM rowlock.give_back(of_worker, '{}', rowlock.now());
+    PERFORM rowlock.return_held(of_worker, '{}', false, NULL, NULL, NULL, NULL, 0, rowlock.now());
     DELETE FROM rowlock.cancelling WHERE worker = of_worker;
 END $$
