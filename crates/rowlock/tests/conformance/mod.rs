@@ -298,7 +298,7 @@ fn detours() -> Vec<(&'static str, Build, &'static [&'static str])> {
 }
 
 const JOURNEY: &[&str] = &[
-    "stage", "claim", "settle", "lease", "keys", "routes", "unique", "worker",
+    "stage", "claim", "settle", "lease", "keys", "routes", "unique", "verdicts", "worker",
 ];
 
 /// What changes or removes rows of every table.
