@@ -67,6 +67,8 @@ impl Schema {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     config: Config,
+    /// Whether its queries are the user's, who may count on the search_path of the role.
+    foreign: bool,
     /// The schema.
     pub schema: Schema,
     /// How many connections a process keeps at most.
@@ -151,6 +153,7 @@ impl Address {
         config.keepalives_idle(Duration::from_secs(10));
         Ok(Self {
             config,
+            foreign: false,
             schema: Schema::default(),
             connections: Self::CONNECTIONS,
             notify: true,
@@ -159,6 +162,13 @@ impl Address {
 
     pub(super) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The same server for queries of the user's: they find tables as the role does.
+    pub(super) fn for_queries(&self) -> Self {
+        let mut address = self.clone();
+        address.foreign = true;
+        address
     }
 
     /// The same server, another schema.
@@ -248,13 +258,43 @@ impl Maker {
     }
 }
 
+/// What our statements count on. An operator or a function that others have put into a schema of the search_path may fit
+/// the types of a statement better than the server's own, and would run with our rights.
+const SETTINGS: &str = "-c search_path=pg_catalog,pg_temp -c quote_all_identifiers=off -c standard_conforming_strings=on";
+
+/// A connection with these settings. A pooler refuses them: then there is one without.
+pub(super) async fn connect_with_settings(
+    address: &Address,
+) -> std::result::Result<(Client, Connected), tokio_postgres::Error> {
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::switched_off("connect.settings") {
+        return address.config.connect(NoTls).await;
+    }
+    if address.foreign {
+        return address.config.connect(NoTls).await;
+    }
+    let mut config = address.config.clone();
+    let options = format!("{} {SETTINGS}", config.get_options().unwrap_or_default());
+    match config.options(&options).connect(NoTls).await {
+        Err(why) if is_refused_setting(&why) => address.config.connect(NoTls).await,
+        other => other,
+    }
+}
+
+type Connected =
+    tokio_postgres::Connection<tokio_postgres::Socket, tokio_postgres::tls::NoTlsStream>;
+
+fn is_refused_setting(why: &tokio_postgres::Error) -> bool {
+    why.as_db_error()
+        .is_some_and(|error| error.message().contains("unsupported startup parameter"))
+}
+
 /// A connection whose other end is driven by the engine's own thread.
 pub(super) async fn connect(address: &Address, io: &Io) -> Result<Client> {
-    let config = address.config.clone();
+    let address = address.clone();
     let shown = address.to_string();
     io.run("rowlock-connect", move |tasks| async move {
-        let (client, connection) = config
-            .connect(NoTls)
+        let (client, connection) = connect_with_settings(&address)
             .await
             .map_err(|why| unreachable(&why, &shown))?;
         tasks.start("rowlock-connection", async move {

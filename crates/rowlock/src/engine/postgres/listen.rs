@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
-use super::connect::{Address, Schema};
+use super::connect::{Address, Schema, connect_with_settings};
 use super::statements::sql;
 use crate::clock::{Clock, Elapsed};
 use crate::engine::Bell;
@@ -116,7 +116,7 @@ impl Listener {
 
 /// Listens until the connection is lost.
 async fn listen(address: &Address, bell: &Bell, hears: &Hears) -> Ended {
-    let Ok((client, mut connection)) = address.config().connect(NoTls).await else {
+    let Ok((client, mut connection)) = connect_with_settings(address).await else {
         return Ended::Lost;
     };
     let (sender, mut told) = mpsc::unbounded_channel();
@@ -166,7 +166,7 @@ async fn prove(
     client: &Client,
     told: &mut mpsc::UnboundedReceiver<String>,
 ) -> Option<bool> {
-    let (other, connection) = address.config().connect(NoTls).await.ok()?;
+    let (other, connection) = connect_with_settings(address).await.ok()?;
     let proving = async {
         // Whoever listens on a session that isn't its own leaves that to the next who gets it.
         let own = has_its_session(client, &other).await?;

@@ -160,10 +160,12 @@ impl Postgres {
         let io = Io::start("rowlock-postgres")?;
         let sessions = Sessions::default();
         let make = |connections| connect::pool(&address, &io, connections, &sessions);
+        let queries = address.for_queries();
+        let make_for_queries = || connect::pool(&queries, &io, source::CONNECTIONS, &sessions);
         let pool = make(address.connections)?;
         let pulse = make(1)?;
-        let tables = Arc::new(Tables::new(make(source::CONNECTIONS)?, io.clone()));
-        let slow = make(source::CONNECTIONS)?;
+        let tables = Arc::new(Tables::new(make_for_queries()?, io.clone()));
+        let slow = make_for_queries()?;
         let questions = Arc::new(Tables::new(slow, io.clone()));
         let version = {
             let client = connect::take(&pool, ask::PATIENCE).await?;

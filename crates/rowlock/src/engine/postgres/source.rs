@@ -29,7 +29,7 @@ pub(super) const CONNECTIONS: usize = 2;
 /// # Errors
 /// [`Error::Invalid`] for a URL that can't be read. The server is asked later.
 pub fn source(url: &str) -> Result<Arc<dyn Source>> {
-    let address = Address::parse(url)?;
+    let address = Address::parse(url)?.for_queries();
     let io = Io::start("rowlock-postgres")?;
     let pool = connect::pool(&address, &io, CONNECTIONS, &Sessions::default())?;
     Ok(Arc::new(Tables::new(pool, io)))

@@ -9,6 +9,10 @@ DECLARE
     now CONSTANT timestamptz := rowlock.now();
     here record;
 BEGIN
+    -- To the statements below no token means a job that nobody has claimed.
+    IF with_token IS NULL OR job_id IS NULL THEN
+        RETURN false;
+    END IF;
     IF segment BETWEEN 0 AND 3 THEN
         -- By the primary key, as in whereabouts.
         EXECUTE format('SELECT ctid AS place, kind, queue, unique_key IS NOT NULL AS keyed FROM rowlock.job_%s '

@@ -1,11 +1,15 @@
 -- purpose: what a query of the user's answers: it can only read, and nothing of it stays in the session
 -- The error that always ends the inner block undoes whatever it did; the rows that it returned are kept.
 -- Rows are written and sequences moved by nobody while transaction_read_only is on. STABLE: it sees what the
--- statement sees that asks. The search_path is the caller's: the query may need it.
+-- statement sees that asks. The search_path is the caller's, which a tick has put aside: the query may need it.
 CREATE FUNCTION rowlock.read_only(asked text) RETURNS SETOF record LANGUAGE plpgsql STABLE AS $$
 DECLARE
     answered boolean := false;
+    path CONSTANT text := nullif(pg_catalog.current_setting('rowlock.path', true), '');
 BEGIN
+    IF path IS NOT NULL THEN
+        PERFORM pg_catalog.set_config('search_path', path, true);
+    END IF;
     PERFORM pg_catalog.set_config('transaction_read_only', 'on', true);
     RETURN QUERY EXECUTE asked;
     -- Before PostgreSQL 16 a function can RESET it.

@@ -16,7 +16,7 @@ BEGIN
     its := rowlock.stage_known(parts[1], parts[2], parts[3]::bigint);
     IF its.queue IS NULL OR attempts NOT BETWEEN 1 AND 1000000
         OR parts[5] COLLATE "C" !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'
-        OR EXISTS (SELECT 1 FROM unnest(payloads) AS p WHERE (octet_length(p) > 256 OR strpos(p, '\u0000') > 0)
+        OR EXISTS (SELECT 1 FROM unnest(payloads) AS p WHERE (octet_length(p) > 256 OR strpos(p, E'\\u0000') > 0)
                    AND rowlock.stage_problem(parts[1], p, NULL, NULL, NULL, NULL, NULL, NULL, NULL) IS NOT NULL) THEN
         RETURN ARRAY (SELECT coalesce(s.id, 0) * 4 + array_position('{queued,duplicate,held,rejected}', s.status) - 1
             FROM rowlock.stage((SELECT json_agg(json_build_object(

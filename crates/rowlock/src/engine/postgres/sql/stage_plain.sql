@@ -22,7 +22,7 @@ BEGIN
     -- A known lane has a valid name; a payload may still break a rule.
     IF its.queue IS NULL OR attempts NOT BETWEEN 1 AND 1000000
         OR trace COLLATE "C" !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'
-        OR (octet_length(payload) > 256 OR strpos(payload, '\u0000') > 0)
+        OR (octet_length(payload) > 256 OR strpos(payload, E'\\u0000') > 0)
            AND rowlock.stage_problem(of_kind, payload, NULL, NULL, NULL, NULL, NULL, NULL, NULL) IS NOT NULL THEN
         RETURN (SELECT coalesce(s.id, 0) * 4 + array_position('{queued,duplicate,held,rejected}', s.status) - 1
             FROM rowlock.stage(json_build_array(json_build_object(

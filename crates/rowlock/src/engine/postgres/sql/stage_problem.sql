@@ -13,8 +13,8 @@ SELECT CASE
     WHEN octet_length(payload) > 1048576
         THEN 'the payload has more than 1048576 bytes: store large data elsewhere and pass a reference'
     -- An escaped backslash before u0000 is text; anything else there is a NUL.
-    WHEN strpos(payload, '\u0000') > 0 AND strpos(replace(payload, '\\', ''), '\u0000') > 0
-        THEN 'the payload has a NUL character (\u0000), which can''t be stored'
+    WHEN strpos(payload, E'\\u0000') > 0 AND strpos(replace(payload, E'\\\\', ''), E'\\u0000') > 0
+        THEN E'the payload has a NUL character (\\u0000), which can''t be stored'
     -- Only when there are brackets enough to be too deep.
     WHEN length(payload) > 256
         AND length(payload) - length(translate(payload, '[{', '')) > 128

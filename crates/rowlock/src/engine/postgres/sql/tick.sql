@@ -1,7 +1,8 @@
 -- purpose: one batch of a tick: rows that are wanted, have no live job and aren't held back get one
 -- moves: stage none -> pending
 -- differs: one statement for the whole batch, in which the pair's query can only read (rowlock.read_only). The
--- search_path is the caller's: the query may need it.
+-- search_path is the caller's for that query alone: an operator or a function that others have put into one of its
+-- schemas may fit the types of ours better than the server's own.
 -- wanted: a SELECT of key and row, in the order of the keys, at most one more than at_most; lines: what it
 -- reads if not tables; keyless: counts rows without a key at the end of a tick that took several batches.
 -- Nothing waits long for a key that an open transaction has: the caller tries fewer rows. expect_live: most
@@ -14,7 +15,7 @@ RETURNS TABLE (rows_found bigint, enqueued bigint, lost bigint, live bigint, hel
     without_key bigint, repeated bigint, last_key text, more boolean, sample text[], broken text)
 LANGUAGE plpgsql SET jit = off SET lock_timeout = '100ms' AS $$
 DECLARE
-    now CONSTANT timestamptz := rowlock.now();
+    now timestamptz;
     rule record;
     switched record;
     lane rowlock.lane;
@@ -27,6 +28,9 @@ DECLARE
     quickly text;
     keys text[];
 BEGIN
+    PERFORM pg_catalog.set_config('rowlock.path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    now := rowlock.now();
     IF with_token IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM rowlock.post AS p
         WHERE p.duty = 'pair' AND p.name = of_pair AND p.shard = of_shard AND p.token = with_token) THEN
