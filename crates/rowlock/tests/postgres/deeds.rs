@@ -1,14 +1,21 @@
 //! What a role without one right, and the application's role, may try: the store goes on all the same.
 
+use std::time::Duration;
+
+use rowlock::clock::Clock;
 use rowlock::engine::postgres::{Address, Role, Roles, grant_roles};
+use rowlock::job::Cron;
 use rowlock_testbed::{Postgres, Process, Session, until};
 
 use super::home::wait;
 use super::stand::{Stand, dismiss, rival};
-use crate::conformance::world::Home;
+use crate::conformance::pairs::{declare, pair_of_rivals};
+use crate::conformance::world::{Home, name};
 
-/// As long as a case waits for what must happen: nothing is held up for longer than a lease.
-const LEASE_MS: &str = "120000";
+/// Whatever is done, no job, cron or row waits for longer.
+const LEASE: Duration = Duration::from_secs(15);
+/// So many crons are due one after the other, one each second.
+const CRONS: u32 = 60;
 
 /// Whose session it is.
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +27,8 @@ enum By {
 }
 use By::{App, Stranger};
 
-/// Statements of one session, which then stays open, in its transaction if one was begun. `{n}` is the deed's
-/// number, `{each}` a loop over our relations as `r`.
+/// Statements of one session, which then stays open, in its transaction if one was begun; those that begin with
+/// `@` are those of a second one. `{n}` is the deed's number, `{each}` a loop over our relations as `r`.
 const DEEDS: &[(By, &str, &[&str])] = &[
     // Locks that anybody may take.
     (
@@ -97,6 +104,19 @@ const DEEDS: &[(By, &str, &[&str])] = &[
     ),
     (
         App,
+        "keeps the key of a job open",
+        &["BEGIN", r#"SELECT rowlock.enqueue('keyed', '{"id":-{n}}')"#],
+    ),
+    (
+        App,
+        "keeps the key of a pair's row open",
+        &[
+            "BEGIN",
+            r#"SELECT rowlock.enqueue('create', '{"id":-{n}}')"#,
+        ],
+    ),
+    (
+        App,
         "prepares a transaction with an enqueue",
         &[
             "BEGIN",
@@ -123,6 +143,16 @@ const DEEDS: &[(By, &str, &[&str])] = &[
         Stranger,
         "floods the channel",
         &["SELECT count(pg_notify('rowlock.ready', n::text)) FROM generate_series(1, 20000) AS n"],
+    ),
+    (
+        Stranger,
+        "listens and never reads while another session floods the channel",
+        &["LISTEN \"rowlock.ready\"", "BEGIN", "SELECT 1", FLOOD],
+    ),
+    (
+        App,
+        "listens and never reads while another session floods the channel",
+        &["LISTEN \"rowlock.ready\"", "BEGIN", "SELECT 1", FLOOD],
     ),
     (
         App,
@@ -209,7 +239,9 @@ const DEEDS: &[(By, &str, &[&str])] = &[
         "takes every place of a budget",
         &[
             "BEGIN",
-            "SELECT rowlock.budget_enter('reports') FROM generate_series(1, 100)",
+            "SELECT rowlock.budget_enter('reports')",
+            "@BEGIN",
+            "@SELECT rowlock.budget_enter('reports')",
         ],
     ),
     (
@@ -234,6 +266,8 @@ const DEEDS: &[(By, &str, &[&str])] = &[
     ),
 ];
 
+const FLOOD: &str =
+    "@SELECT count(pg_notify('rowlock.ready', n::text)) FROM generate_series(1, 20000) AS n";
 const SEEN_LOCKS: &str = "SELECT count(pg_try_advisory_lock(classid::integer, objid::integer)) + \
     count(pg_try_advisory_lock((classid::bigint << 32) + objid::bigint)) FROM pg_locks WHERE locktype = 'advisory'";
 const SEEN_LOCKS_SHARED: &str = "SELECT count(pg_try_advisory_lock_shared(classid::integer, objid::integer)) + \
@@ -269,81 +303,144 @@ const CALL_ALL: &str = "DO $$ DECLARE f record; BEGIN FOR f IN SELECT p.oid, p.p
 const EACH: &str = "FOR r IN SELECT c.oid::regclass FROM pg_class AS c JOIN pg_namespace AS s ON s.oid = c.relnamespace \
     WHERE s.nspname = 'rowlock' AND c.relkind IN ('r', 'p', 'v') LOOP";
 
+/// A store with all that it can have, and what it is asked again and again.
+struct Scene {
+    stand: Stand,
+    side: Session,
+    clock: Clock,
+}
+
+impl Scene {
+    fn on(server: &Postgres) -> Self {
+        let stand = Stand::on(server);
+        let side = stand.home.session();
+        let url = stand.home.url();
+        let role = |task: &str| Role::new(task).unwrap();
+        let roles = Roles {
+            app: role("deeds_app"),
+            worker: role("deeds_worker"),
+            guard: role("deeds_guard"),
+            reader: role("deeds_reader"),
+        };
+        wait(grant_roles(&Address::parse(&url).unwrap(), &roles)).unwrap();
+        side.execute(
+            "CREATE ROLE deeds_stranger LOGIN; ALTER ROLE deeds_app LOGIN; ALTER ROLE deeds_worker LOGIN;
+             INSERT INTO rowlock.budget (class, max) VALUES ('reports', 2);
+             CREATE TABLE databases (id bigint PRIMARY KEY, state text NOT NULL DEFAULT 'pending');
+             GRANT SELECT, UPDATE ON databases TO deeds_worker",
+        )
+        .unwrap();
+        let crons: Vec<_> = (0..CRONS)
+            .map(|n| {
+                let payload = rowlock::Payload::of(&serde_json::json!({"id": n})).unwrap();
+                let once_a_year = "0 0 1 1 *";
+                let cron = Cron::new(name(&format!("tock_{n}")), name("tock"), once_a_year);
+                (cron.payload(payload), Clock::system().now())
+            })
+            .collect();
+        let schedule = stand.site.rowlock.schedule();
+        stand.ask(schedule.declare_crons(&crons, false)).unwrap();
+        stand.ask(declare(&stand.site, &pair_of_rivals()));
+        let clock = Clock::system();
+        Self { stand, side, clock }
+    }
+
+    fn url_of(&self, role: &str) -> String {
+        let url = self.stand.home.url();
+        url.replace("postgres@", &format!("{role}@"))
+    }
+
+    /// Jobs are taken and run, also of the lane that the deed may have touched; crons fire and rows get their jobs.
+    /// All within a lease.
+    fn goes_on(&self, after: &str, n: usize) {
+        let began = self.clock.elapsed();
+        // The row whose number is negative is the one whose key a deed may keep.
+        self.side
+            .execute(&format!(
+                "INSERT INTO databases (id) VALUES ({n}), (-{n});
+                 UPDATE rowlock.cron SET next_at = clock_timestamp() + substr(name, 6)::integer * interval '1 s'"
+            ))
+            .unwrap();
+        let from = self.side.value("SELECT clock_timestamp()");
+        let ids = self.side.value(&format!(
+            r#"SELECT string_agg(j.id::text, ',') FROM (VALUES ('quick', NULL), ('quick', NULL), ('quick', NULL),
+                   ('fresh', 'q{n}'), ('keyed', NULL)) AS wanted (kind, lane),
+                   LATERAL rowlock.enqueue(kind, '{{"id":{n}}}', queue => lane, priority => 100) AS j"#
+        ));
+        let missing = format!(
+            "SELECT concat_ws(', ',
+                 CASE WHEN (SELECT count(*) FROM rowlock.jobs WHERE id IN ({ids}) AND state = 'completed') < 5
+                      THEN 'jobs' END,
+                 CASE WHEN NOT EXISTS (SELECT 1 FROM rowlock.cron_tick AS k JOIN rowlock.jobs AS j ON j.id = k.job_id
+                      WHERE k.tick >= '{from}' AND j.state = 'completed') THEN 'crons' END,
+                 CASE WHEN (SELECT state FROM databases WHERE id = {n}) <> 'ready' THEN 'rows' END)"
+        );
+        until(&format!("it goes on though: {after}"), || {
+            let missing = self.side.value(&missing);
+            let waited = self.clock.elapsed().saturating_sub(began);
+            assert!(
+                waited < LEASE,
+                "{missing} wait for {waited:?} though: {after}"
+            );
+            missing.is_empty().then_some(())
+        });
+    }
+
+    fn no_row_is_forgotten(&self) {
+        until("every row has had its job", || {
+            let pending = "SELECT count(*) FROM databases WHERE state <> 'ready'";
+            (self.side.value(pending) == "0").then_some(())
+        });
+        let operate = self.stand.site.rowlock.operate();
+        let integrity = self.stand.ask(operate.integrity()).unwrap();
+        assert!(integrity.is_clean(), "{integrity:#?}");
+    }
+}
+
 pub fn neither_a_stranger_nor_the_application_stops_the_store() {
     let server = Postgres::start_own();
     server.set("max_prepared_transactions = 8");
     server.restart(rowlock_testbed::Stop::Fast);
-    let stand = Stand::on(&server);
-    let url = stand.home.url();
-    let role = |task: &str| Role::new(task).unwrap();
-    let roles = Roles {
-        app: role("deeds_app"),
-        worker: role("deeds_worker"),
-        guard: role("deeds_guard"),
-        reader: role("deeds_reader"),
-    };
-    wait(grant_roles(&Address::parse(&url).unwrap(), &roles)).unwrap();
-    let side = stand.home.session();
-    side.execute(
-        "CREATE ROLE deeds_stranger LOGIN; ALTER ROLE deeds_app LOGIN; ALTER ROLE deeds_worker LOGIN;
-         INSERT INTO rowlock.budget (class, max) VALUES ('reports', 2)",
-    )
-    .unwrap();
-    let of = |name: &str| url.replace("postgres@", &format!("{name}@"));
-    let worker_url = of("deeds_worker");
-    let mut worker = Process::start(&mut rival(&[
-        "work",
-        &worker_url,
-        LEASE_MS,
-        "4",
-        "quick,fresh",
-    ]));
+    let scene = Scene::on(&server);
+    let lease = LEASE.as_millis().to_string();
+    let worker_url = scene.url_of("deeds_worker");
+    let mut worker = Process::start(&mut rival(&["serve", &worker_url, &lease]));
     worker.line_with("ready");
-    goes_on(&side, "before anything was done", "first");
+    scene.goes_on("nothing was done yet", 1_000);
     for (n, (by, what, statements)) in DEEDS.iter().enumerate() {
-        let name = match by {
+        let n = n + 1;
+        let url = scene.url_of(match by {
             Stranger => "deeds_stranger",
             App => "deeds_app",
-        };
-        let session = Session::open(&of(name));
+        });
+        let (session, other) = (Session::open(&url), Session::open(&url));
         let answers: Vec<_> = statements
             .iter()
             .map(|sql| sql.replace("{n}", &n.to_string()).replace("{each}", EACH))
-            .map(|sql| session.send(&sql))
+            .map(|sql| match sql.strip_prefix('@') {
+                Some(sql) => other.send(sql),
+                None => session.send(&sql),
+            })
             .collect();
         for answer in answers {
             let told = answer.wait();
             let reached = matches!(&told, Err(why) if why.contains("reached"));
             assert!(!reached, "{by:?} {what}: {told:?}");
         }
-        goes_on(&side, &format!("{by:?} {what}"), &format!("q{n}"));
-        drop(session);
+        scene.goes_on(&format!("{by:?} {what}"), n);
+        drop((session, other));
     }
+    let side = &scene.side;
     for prepared in side.query("SELECT gid FROM pg_prepared_xacts").unwrap() {
         let name = prepared[0].as_deref().unwrap();
         side.execute(&format!("ROLLBACK PREPARED '{name}'"))
             .unwrap();
     }
-    let crowd: Vec<Session> =
-        std::iter::from_fn(|| Session::try_open(&of("deeds_stranger")).ok()).collect();
+    let stranger = scene.url_of("deeds_stranger");
+    let crowd: Vec<Session> = std::iter::from_fn(|| Session::try_open(&stranger).ok()).collect();
     assert!(!crowd.is_empty());
-    goes_on(&side, "every connection is taken", "crowded");
+    scene.goes_on("every connection is taken", 2_000);
     drop(crowd);
-    let integrity = stand.ask(stand.site.rowlock.operate().integrity()).unwrap();
-    assert!(integrity.is_clean(), "{integrity:#?}");
+    scene.no_row_is_forgotten();
     dismiss(worker);
-}
-
-/// Jobs are taken and run, also of the lane that the deed may have touched.
-fn goes_on(side: &Session, after: &str, queue: &str) {
-    let ids = side.value(&format!(
-        "SELECT string_agg(j.id::text, ',') FROM generate_series(1, 6) AS n,
-             LATERAL rowlock.enqueue(CASE n WHEN 6 THEN 'fresh' ELSE 'quick' END,
-                queue => CASE n WHEN 6 THEN '{queue}' END, priority => 100) AS j"
-    ));
-    let ended =
-        format!("SELECT count(*) FROM rowlock.jobs WHERE id IN ({ids}) AND state = 'completed'");
-    until(&format!("jobs run though: {after}"), || {
-        (side.value(&ended) == "6").then_some(())
-    });
 }

@@ -7,6 +7,7 @@ mod insist;
 mod late;
 mod lead;
 mod produce;
+mod serve;
 mod work;
 
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ pub fn act(arguments: &[String]) -> ExitCode {
         ["migrate", url] => home_at(url).migrate(),
         ["prune", url] => runtime.block_on(prune(url)),
         ["lead", url, lease] => runtime.block_on(lead::lead(url, lease)),
+        ["serve", url, lease] => runtime.block_on(serve::serve(url, lease)),
         ["drain", url, sink, lease, kinds, ref rest @ ..] => {
             runtime.block_on(drain::drain(url, sink, lease, kinds, rest.first().copied()));
         }
