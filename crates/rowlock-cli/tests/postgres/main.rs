@@ -12,6 +12,7 @@ mod cron;
 mod demo;
 mod doctor;
 mod doctor_horizon;
+mod doctor_shortage;
 mod drain;
 mod guard;
 mod journey;

@@ -35,6 +35,8 @@ pub struct Health {
     pub uncleaned: Vec<Uncleaned>,
     /// Publications that send the ring to their subscribers, each with the statement that leaves it out.
     pub published: Vec<(String, String)>,
+    /// What a server has only so much of, where it is used up.
+    pub shortages: Vec<Shortage>,
     /// Who keeps the log of a file from being copied back, as far as the system tells: the process, and its
     /// program.
     pub readers: Vec<(u32, String)>,
@@ -110,4 +112,41 @@ pub enum Holder {
     },
     /// A transaction that was prepared, and neither committed nor rolled back.
     Prepared(String),
+}
+
+/// Something that a server has only so much of is used up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shortage {
+    /// What it is.
+    pub of: Scarce,
+    /// How much there is of it, or for notifications how full their queue is in percent.
+    pub most: u64,
+    /// Who has it; nothing where nothing of the server's tells.
+    pub takers: Vec<Taker>,
+}
+
+/// What a server has only so much of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scarce {
+    /// Places of this workload class.
+    Places(String),
+    /// Room for notifications that a session hasn't read yet.
+    Notifications,
+    /// Connections.
+    Connections,
+}
+
+/// A session, or several of a role, that have a part of what is scarce.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taker {
+    /// The server's process; nothing for a prepared transaction, and for several sessions.
+    pub pid: Option<i32>,
+    /// Its role.
+    pub role: String,
+    /// What the client calls itself, or the name of the prepared transaction.
+    pub name: String,
+    /// How much of it it has.
+    pub n: u64,
+    /// For how long, if the role that asks may know.
+    pub age: Option<Duration>,
 }

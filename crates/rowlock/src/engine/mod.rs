@@ -27,7 +27,7 @@ pub use browse::Browse;
 pub use dispatch::Dispatch;
 pub use fact::{Fact, Integrity};
 pub use filter::Filter;
-pub use health::{AtLeast, Blocker, Health, Holder, Uncleaned, Unhandled};
+pub use health::{AtLeast, Blocker, Health, Holder, Scarce, Shortage, Taker, Uncleaned, Unhandled};
 pub(crate) use routes::DIRECT;
 pub use routes::{Recalled, RouteRow, Routes, SentJob};
 pub use schedule::*;

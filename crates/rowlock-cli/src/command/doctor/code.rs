@@ -14,7 +14,7 @@ pub enum Of {
 }
 
 /// Every code, and what a checkup without it says. docs/findings has a page for each.
-pub const CODES: [(&str, Of, &str); 38] = [
+pub const CODES: [(&str, Of, &str); 39] = [
     ("R001", Of::File, "the file is whole"),
     ("R002", Of::All, "the schema is the one this rowlock made"),
     (
@@ -84,6 +84,11 @@ pub const CODES: [(&str, Of, &str); 38] = [
         "R038",
         Of::All,
         "what handlers say of their jobs is written",
+    ),
+    (
+        "R039",
+        Of::Server,
+        "places, notifications and connections are left",
     ),
 ];
 

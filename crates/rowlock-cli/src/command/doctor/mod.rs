@@ -1,7 +1,7 @@
 //! `rowlock doctor`: what is wrong or about to go wrong, and the command that mends it.
 //!
-//! Here is what holds for every store; [`file`] knows SQLite, [`server`], [`horizon`] and [`vacuum`]
-//! PostgreSQL, [`keys`] what outlived its jobs there, [`pairs`] what is derived, [`routes`] what is drained and [`redis`] where to. [`code`] has
+//! Here is what holds for every store; [`file`] knows SQLite, [`server`], [`horizon`], [`vacuum`]
+//! and [`shortage`] PostgreSQL, [`keys`] what outlived its jobs there, [`pairs`] what is derived, [`routes`] what is drained and [`redis`] where to. [`code`] has
 //! every code.
 
 mod code;
@@ -13,6 +13,7 @@ mod pairs;
 mod redis;
 mod routes;
 mod server;
+mod shortage;
 mod vacuum;
 
 use std::time::Duration;
@@ -146,6 +147,7 @@ async fn look(setup: &Setup, rowlock: &Rowlock, depth: Depth) -> Result<Vec<Find
             found.extend(horizon::look(setup, rowlock).await?);
             let pinned = found.iter().any(|each| each.code == "R030");
             found.extend(vacuum::look(address, &health, pinned));
+            found.extend(health.shortages.iter().map(shortage::told));
             // It looks at every key; and it may need just what is missing, which is told.
             if depth == Depth::All && health.drift.is_empty() {
                 found.extend(keys::look(setup, address).await?);

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use super::Postgres;
 use super::row::{count, get, span};
 use super::statements::sql;
-use crate::engine::{Blocker, Health, Holder, Uncleaned};
+use crate::engine::{Blocker, Health, Holder, Scarce, Shortage, Taker, Uncleaned};
 use crate::error::Result;
 
 /// Clocks may be so far apart before somebody has to know.
@@ -36,6 +36,24 @@ impl Postgres {
         }
         for row in &self.query(sql!("health_publications"), &[]).await? {
             health.published.push((get(row, 0)?, get(row, 1)?));
+        }
+        for row in &self.query(sql!("health_taken"), &[]).await? {
+            let of = match get::<&str>(row, 0)? {
+                "place" => Scarce::Places(get(row, 1)?),
+                "notification" => Scarce::Notifications,
+                _ => Scarce::Connections,
+            };
+            // Rows of one thing follow each other.
+            if health.shortages.last().is_none_or(|last| last.of != of) {
+                health.shortages.push(Shortage {
+                    of,
+                    most: count(row, 2)?,
+                    takers: Vec::new(),
+                });
+            }
+            if let Some(shortage) = health.shortages.last_mut() {
+                shortage.takers.extend(taker(row)?);
+            }
         }
         Ok(())
     }
@@ -67,6 +85,20 @@ fn blocker(row: &Row) -> Result<Blocker> {
         holder,
         age: span(row, 4)?,
     })
+}
+
+/// Nothing where the server can't tell.
+fn taker(row: &Row) -> Result<Option<Taker>> {
+    let Some(role) = get(row, 4)? else {
+        return Ok(None);
+    };
+    Ok(Some(Taker {
+        pid: get(row, 3)?,
+        role,
+        name: get::<Option<String>>(row, 5)?.unwrap_or_default(),
+        n: count(row, 6)?,
+        age: span(row, 7)?,
+    }))
 }
 
 fn uncleaned(row: &Row) -> Result<Uncleaned> {
