@@ -232,6 +232,8 @@ fn a_dashboard_and_dev_go_on_without_their_log() {
             let mut process = Silent::start(&place, &[verb[0], verb[1], &address], stderr);
             assert_eq!(get(&address, "/livez").0, 200, "{verb:?} {stderr:?}");
             assert_eq!(get(&address, "/").0, 200, "{verb:?} {stderr:?}");
+            let ended = if verb[0] == "dev" { 1 } else { 0 };
+            wait_for(&place, "completed", ended);
             process.stop();
         }
     }

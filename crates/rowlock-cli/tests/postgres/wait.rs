@@ -1,5 +1,7 @@
 //! A start while the server isn't there yet: what waits, for what, and how it ends.
 
+use std::io::{Read, Write};
+
 use rowlock_testbed::{Postgres, Process, Redis, Stop, until};
 
 use crate::place::Place;
@@ -64,7 +66,12 @@ fn every_other_verb_and_a_run_once_end_at_once() {
         assert_eq!(ended.code, Some(4), "{args:?}: {ended:?}");
         assert!(!ended.stderr.contains("waiting"), "{args:?}: {ended:?}");
     }
-    // Unless it is told to.
+    // Unless it is told to, on the command line or for all of them.
+    let config = format!("{CONFIG}[worker]\nwait = \"300ms\"\n");
+    store.place.write("rowlock.toml", config);
+    let ended = store.run(&["work"]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("(up to 300 ms)"), "{ended:?}");
     let ended = store.run(&["work", "--once", "--wait", "300ms"]);
     assert_eq!(ended.code, Some(4), "{ended:?}");
     assert!(ended.stderr.contains(WAITING), "{ended:?}");
@@ -80,16 +87,21 @@ fn what_has_to_be_mended_is_not_waited_for() {
         let mut command = store.place.command(&["work", "--wait", "10m"]);
         Process::run(command.env("ROWLOCK_URL", url), "")
     };
-    let refuse = "local all all trust\nhost all refused all reject\nhost all all all trust\n";
+    let refuse = "local all all trust\nhost all refused all reject\nhost all secret all scram-sha-256\n\
+                  host all all all trust\n";
     std::fs::write(server.data_folder().join("pg_hba.conf"), refuse).unwrap();
     let admin = server.session();
-    admin.execute("CREATE ROLE refused LOGIN").unwrap();
+    admin
+        .execute("CREATE ROLE refused LOGIN; CREATE ROLE secret LOGIN PASSWORD 'another'")
+        .unwrap();
     admin.execute("SELECT pg_reload_conf()").unwrap();
     let nowhere = store.url().replace(store.database.name(), "nowhere");
     for (url, code) in [
         (store.url(), 5),
         (&*nowhere, 4),
         (&*store.url_of("refused"), 4),
+        // With a wrong password.
+        (&*store.url_of("secret"), 4),
     ] {
         let ended = ended(url);
         assert_eq!(ended.code, Some(code), "{ended:?}");
@@ -98,6 +110,35 @@ fn what_has_to_be_mended_is_not_waited_for() {
     let gone = Place::with_config(CONFIG).run(&["work", "--url", "sqlite:missing/rowlock.db"]);
     assert_eq!(gone.code, Some(4), "{gone:?}");
     assert!(!gone.stderr.contains("waiting"), "{gone:?}");
+}
+
+#[test]
+fn a_server_that_is_starting_up_is_waited_for() {
+    // 57P03: it recovers, and takes no connection before it has. What it says here it says for ever.
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let answering = std::thread::Builder::new().spawn(move || {
+        for client in server.incoming() {
+            let mut client = client.unwrap();
+            let mut asked = [0; 512];
+            // Nothing is read from a test that only ends this.
+            if client.read(&mut asked).unwrap_or(0) == 0 {
+                return;
+            }
+            let fields = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0";
+            let length = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
+            let _ = client.write_all(&[b"E", &length[..], fields].concat());
+        }
+    });
+    let place = Place::with_config(CONFIG);
+    let url = format!("postgres://postgres@127.0.0.1:{port}/jobs");
+    let mut work = place.start(&["work", "--url", &url]);
+    let line = work.line_with(WAITING);
+    assert!(line.contains("is starting up"), "{line}");
+    work.signal("TERM");
+    assert_eq!(work.wait().0, Some(0));
+    drop(std::net::TcpStream::connect(("127.0.0.1", port)).unwrap());
+    answering.unwrap().join().unwrap();
 }
 
 #[test]

@@ -78,6 +78,23 @@ fn a_wrong_value_is_named_with_its_line_and_the_form() {
 }
 
 #[test]
+fn times_that_are_too_short_are_refused_in_the_same_words_as_in_rust() {
+    use std::time::Duration;
+    let ms = Duration::from_millis;
+    for (lease, poll, words) in [
+        (499, 1_000, "lease is too short: use 500ms or more"),
+        (30_000, 9, "poll is too short: use 10ms or more"),
+    ] {
+        let text = format!("[worker]\nlease = \"{lease}ms\"\npoll = \"{poll}ms\"\n");
+        let why = refused(&text);
+        assert!(why.ends_with(&format!("[worker]: {words}")), "{why}");
+        let why = Options::check_times(ms(lease), ms(poll)).unwrap_err();
+        assert_eq!(why.to_string(), words);
+    }
+    Config::parse("[worker]\nlease = \"500ms\"\npoll = \"10ms\"\n", "x").unwrap();
+}
+
+#[test]
 #[cfg(feature = "postgres")]
 fn a_schema_is_a_plain_name() {
     let config = Config::parse("schema = \"jobs_2\"", "rowlock.toml").unwrap();

@@ -1,6 +1,6 @@
 //! Copies of a store: by a dump, and row by row without what isn't a row.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ struct Life {
     running: Vec<ClaimedJob>,
     ended: BTreeSet<JobId>,
     keyed: JobId,
+    /// What each of all these jobs is known by outside.
+    known_by: BTreeMap<JobId, String>,
     highest: JobId,
 }
 
@@ -38,7 +40,13 @@ async fn life(small: &Small, world: &World) -> Life {
     waiting.insert(site.stage(job("mail").delay(LEASE * 10)).await);
     let keyed = site.stage(job("mail").unique("one").unwrap()).await;
     waiting.insert(keyed);
+    let mut known_by = BTreeMap::new();
+    for id in waiting.iter().copied().chain(ids(&running)) {
+        let key = site.job(id).await.idempotency_key;
+        known_by.insert(id, key.unwrap());
+    }
     Life {
+        known_by,
         highest: keyed,
         running: running[10..].to_vec(),
         waiting,
@@ -59,6 +67,10 @@ async fn goes_on(life: &Life, copy: Arc<Own>, world: &World) {
     assert!(fresh.iter().all(|id| *id > life.highest), "{fresh:?}");
     for id in &life.ended {
         assert_eq!(site.state(*id).await, JobState::Completed);
+    }
+    for (id, key) in &life.known_by {
+        let now = site.job(*id).await.idempotency_key;
+        assert_eq!(now.as_ref(), Some(key), "job {id}");
     }
     let again = job("mail").unique("one").unwrap();
     let again = site.rowlock.enqueue(&again).await.unwrap();
