@@ -252,7 +252,10 @@ fn overdue_by(row: &PairRow) -> Option<String> {
 }
 
 async fn numbers(State(worker): State<Arc<Worker>>, headers: HeaderMap) -> Response {
-    if let Some(tokens) = &worker.tokens
+    let tokens = worker.tokens.as_ref();
+    #[cfg(feature = "test-hooks")]
+    let tokens = tokens.filter(|_| !rowlock::hooks::switched_off("metrics.token"));
+    if let Some(tokens) = tokens
         && let Err(unknown) = tokens.caller(&headers)
     {
         let mut answer = unknown.answer();
