@@ -278,7 +278,6 @@ fn the_traits_stay_small() {
 }
 
 fn every_case_that_a_promise_names_exists() {
-    let page = std::fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
     let mut cases: BTreeSet<String> = crate::conformance::names().map(str::to_owned).collect();
     let mut plain = crate::sqlite::trials();
     plain.extend(crate::postgres::trials());
@@ -288,12 +287,29 @@ fn every_case_that_a_promise_names_exists() {
     cases.extend(crate::crash::names());
     cases.extend(crate::drained::names());
     cases.extend(crate::model::names());
-    let named: Vec<&str> = page.split('`').filter(|word| word.contains("::")).collect();
-    assert!(named.len() > 10, "the page names its cases");
-    for case in named {
-        assert!(
-            cases.contains(case),
-            "docs/guarantees.md names {case}, which doesn't exist"
-        );
+    for page in ["docs/guarantees.md", "SECURITY.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let named: Vec<&str> = text.split('`').filter(|word| word.contains("::")).collect();
+        assert!(named.len() > 10, "{page} names its cases");
+        for case in named {
+            let known = cases.contains(case) || is_of_the_binary(case);
+            assert!(known, "{page} names {case}, which doesn't exist");
+        }
     }
+}
+
+/// Whether `cli_TEST::CASE` or `cli_TEST::MODULE::CASE` is a test of the binary.
+fn is_of_the_binary(case: &str) -> bool {
+    let parts: Vec<&str> = case.split("::").collect();
+    let (file, case) = match parts[..] {
+        [test, case] => (format!("{test}.rs"), case),
+        [test, module, case] => (format!("{test}/{module}.rs"), case),
+        _ => return false,
+    };
+    let Some(file) = file.strip_prefix("cli_") else {
+        return false;
+    };
+    let path = root().join("crates/rowlock-cli/tests").join(file);
+    std::fs::read_to_string(path)
+        .is_ok_and(|text| text.contains(&format!("#[test]\nfn {case}() {{")))
 }
