@@ -86,7 +86,7 @@ pub trait Lead: Send + Sync + 'static {
 
     /// Stages the jobs of a cron's ticks, each tick once whoever asks, and moves the cron on if its
     /// next tick is still the one that is expected. Answers for the ticks that were new.
-    async fn fire(&self, fire: Fire) -> Result<Vec<(Timestamp, Enqueued)>>;
+    async fn fire(&self, fire: Fire) -> Result<Fired>;
 
     /// The user's tables beside the jobs.
     fn source(&self) -> std::sync::Arc<dyn Source>;
@@ -355,6 +355,16 @@ pub struct Fire {
     pub ticks: Vec<Timestamp>,
     /// The next tick.
     pub next_at: Timestamp,
+}
+
+/// What became of a cron's ticks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fired {
+    /// The ticks that were new, and what an enqueue of their jobs answered.
+    pub ticks: Vec<(Timestamp, Enqueued)>,
+    /// Nothing was done, because an open transaction has the key of its job or is changing the cron: try
+    /// again soon.
+    pub blocked: bool,
 }
 
 /// A column of a query.

@@ -11,7 +11,10 @@ use crate::job::{Calendar, Cron, Name, Token, due};
 use crate::log;
 use crate::stage::Enqueued;
 
-/// Fires what is due by the engine's clock, and says how long it is until the next tick; nothing when
+/// When a cron is tried again whose job's key an open transaction has.
+const BLOCKED_PAUSE: Duration = Duration::from_secs(1);
+
+/// Fires what is due by the engine's clock, and says how long it is until the next look; nothing when
 /// there is none to wait for. A cron that can't be fired keeps no other from it.
 ///
 /// # Errors
@@ -25,7 +28,16 @@ pub async fn fire_due(
     let mut soonest: Option<Timestamp> = None;
     for row in rows.iter().filter(|row| !row.paused) {
         let next = match fire_one(lead, token, row, now).await {
-            Ok(next) => next,
+            Ok(Some(next)) => next,
+            Ok(None) => {
+                let why = blocked(&row.cron.name);
+                #[cfg(feature = "test-hooks")]
+                if crate::hooks::switched_off("cron.blocked_alone") {
+                    return Err(why);
+                }
+                log::warn!(cron = %row.cron.name, %why, "a cron can't be fired yet");
+                crate::clock::add(now, BLOCKED_PAUSE)
+            }
             // It is tried again whenever crons are looked at.
             Err(why) if is_its_own(&why) => {
                 log::warn!(cron = %row.cron.name, %why, "a cron can't be fired");
@@ -48,14 +60,21 @@ fn is_its_own(why: &Error) -> bool {
     )
 }
 
+fn blocked(cron: &Name) -> Error {
+    Error::Unavailable(format!(
+        "an open transaction has the key of the job of cron {cron}, or is changing the cron"
+    ))
+}
+
+/// Its next tick; nothing when an open transaction is in the way.
 async fn fire_one(
     lead: &dyn Lead,
     token: Token,
     row: &CronRow,
     now: Timestamp,
-) -> Result<Timestamp> {
+) -> Result<Option<Timestamp>> {
     if row.next_at > now {
-        return Ok(row.next_at);
+        return Ok(Some(row.next_at));
     }
     let cron = &row.cron;
     let found = due(&cron.calendar()?, row.next_at, now, cron.missed);
@@ -68,8 +87,11 @@ async fn fire_one(
             next_at: found.next_at,
         })
         .await?;
-    event::cron_fired(cron, &fired, found.missed);
-    for (tick, job) in &fired {
+    if fired.blocked {
+        return Ok(None);
+    }
+    event::cron_fired(cron, &fired.ticks, found.missed);
+    for (tick, job) in &fired.ticks {
         let (status, job) = (job.status.as_str(), job.id.map(|id| id.0));
         log::debug!(cron = %cron.name, %tick, status, job, "a cron has ticked");
     }
@@ -77,7 +99,7 @@ async fn fire_one(
         let (missed, policy) = (found.missed, cron.missed.as_str());
         log::warn!(cron = %cron.name, missed, policy, "ticks were missed: nobody was there for them");
     }
-    Ok(found.next_at)
+    Ok(Some(found.next_at))
 }
 
 /// Writes crons; those that are there already only with `change`. New ones are due next from now on.
@@ -124,7 +146,10 @@ pub async fn run_cron_now(
             next_at: row.next_at,
         };
         let fired = lead.fire(by_hand).await.map_err(Error::alone)?;
-        if let Some((_, job)) = fired.into_iter().next() {
+        if fired.blocked {
+            return Err(blocked(name));
+        }
+        if let Some((_, job)) = fired.ticks.into_iter().next() {
             return Ok(job);
         }
     }

@@ -305,7 +305,7 @@ pub async fn crons_that_are_unknown_or_named_twice_are_answered_alike(world: Wor
         ("a tick under a lost token", fire("n", token, vec![now])),
         ("a tick of none", fire("nobody", None, vec![now])),
     ] {
-        answers.note(what, lead.fire(fire).await.map(|fired| fired.len()));
+        answers.note(what, lead.fire(fire).await.map(|fired| fired.ticks.len()));
     }
     answers.are_as_recorded(&site, "crons");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowlock::engine::{Applied, CronRow, Duty, Fire, Leading, Post, Take};
+use rowlock::engine::{Applied, CronRow, Duty, Fire, Fired, Leading, Post, Take};
 use rowlock::job::{Missed, Token};
 use rowlock::reconcile::{declare_crons, fire_due, resume_cron, run_cron_now};
 use rowlock::switch::{Mode, Setting, Target};
@@ -107,7 +107,10 @@ pub async fn a_tick_makes_one_job_whoever_fires_it(world: World) {
         ..late.clone()
     };
     for again in [late, by_hand] {
-        assert_eq!(one.rowlock.lead().fire(again).await.unwrap(), []);
+        assert_eq!(
+            one.rowlock.lead().fire(again).await.unwrap(),
+            Fired::default()
+        );
     }
     let made = jobs(&one, "report").await;
     assert_eq!(made.len(), 1);
@@ -181,7 +184,10 @@ pub async fn a_paused_cron_leaves_out_what_it_missed(world: World) {
         ticks: vec![minute(&world, 5)],
         next_at: minute(&world, 10),
     };
-    assert_eq!(site.rowlock.lead().fire(unaware).await.unwrap(), []);
+    assert_eq!(
+        site.rowlock.lead().fire(unaware).await.unwrap(),
+        Fired::default()
+    );
     let next = resume_cron(&*schedule, &cron.name).await.unwrap();
     assert_eq!(next, minute(&world, 35));
     assert_eq!(fire(&site, token).await.unwrap(), Some(4 * MINUTE));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowlock::engine::postgres::source;
-use rowlock::engine::{Duty, Fire, From, Leading, Take, TickEnd, Ticked};
+use rowlock::engine::{Duty, Fire, Fired, From, Leading, Take, TickEnd, Ticked};
 use rowlock::error::Error;
 use rowlock::job::{Cron, Token};
 use rowlock::reconcile::tick_by_hand;
@@ -269,7 +269,7 @@ pub async fn a_tick_of_a_cron_makes_one_job(small: Small) {
         next_at,
     };
     let by_hand = lead.fire(fire(None)).await.unwrap();
-    assert_eq!(by_hand[0].1.status, Status::Queued);
+    assert_eq!(by_hand.ticks[0].1.status, Status::Queued);
     let lost = lead.fire(fire(Some(Token::random().unwrap()))).await;
     assert!(matches!(lost, Err(Error::LeaseLost)), "{lost:?}");
     let token = Token::random().unwrap();
@@ -283,9 +283,12 @@ pub async fn a_tick_of_a_cron_makes_one_job(small: Small) {
         ..Leading::default()
     };
     lead.lead(leading).await.unwrap();
-    assert_eq!(lead.fire(fire(Some(token))).await.unwrap(), []);
+    assert_eq!(
+        lead.fire(fire(Some(token))).await.unwrap(),
+        Fired::default()
+    );
     let row = schedule.crons().await.unwrap().1.remove(0);
-    let id = by_hand[0].1.id;
+    let id = by_hand.ticks[0].1.id;
     assert_eq!((row.next_at, row.last), (next_at, Some((at, id))));
     assert_eq!(desk.site.state(id.unwrap()).await, JobState::Pending);
     schedule.forget_cron(&cron.name).await.unwrap();

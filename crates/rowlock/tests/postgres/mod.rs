@@ -6,6 +6,7 @@ mod browse;
 mod budget;
 mod complete;
 mod copies;
+mod crons;
 mod deeds;
 mod failover;
 mod golden;
@@ -187,6 +188,9 @@ cases! {
         rows_of_another_database_get_their_jobs,
         a_tick_of_a_cron_makes_one_job,
         an_open_enqueue_of_a_key_holds_up_no_other_row;
+    crons:
+        an_open_enqueue_of_a_key_holds_up_no_other_cron_and_no_other_row,
+        a_leader_that_waits_for_a_key_holds_no_post;
 }
 
 pub fn trials() -> Vec<Trial> {

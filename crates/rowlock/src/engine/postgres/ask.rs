@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::Postgres;
 use super::bounded::Unheard;
 use super::connect::{Connection, Pool, take};
-use super::error::{is_denied, is_of_another_isolation, is_stale, is_worn_out, map};
+use super::error::{is_blocked, is_denied, is_of_another_isolation, is_stale, is_worn_out, map};
 use super::rows::Rows;
 use super::statements::{Sql, call};
 use crate::clock::Clock;
@@ -34,6 +34,23 @@ impl Postgres {
         let text = call(function, values.len(), &self.address.schema);
         self.rows(&self.pool, &text, values, function, PATIENCE)
             .await
+    }
+
+    /// Calls one that may want what an open transaction has; nothing when it wasn't to be had in time.
+    pub(super) async fn call_unless_blocked(
+        &self,
+        function: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Option<Vec<Row>>> {
+        let text = call(function, values.len(), &self.address.schema);
+        let client = take(&self.pool, PATIENCE).await?;
+        let asked = Clock::system()
+            .timeout(PATIENCE, client.ask(&text, values))
+            .await;
+        match asked {
+            Some(Err(why)) if is_blocked(&why) => Ok(None),
+            asked => answered(client, asked, function).map(Some),
+        }
     }
 
     /// Runs a statement that is asked all the time: prepared, if the sessions are our own.

@@ -9,11 +9,10 @@ use super::Postgres;
 use super::row::{get, json, name, time};
 use super::stage;
 use super::statements::sql;
-use crate::engine::{Applied, CronRow, Fire, once};
+use crate::engine::{Applied, CronRow, Fire, Fired, once};
 use crate::error::{Error, Result};
 use crate::job::{Cron, JobId, Name, Token, spelled};
 use crate::log;
-use crate::stage::Enqueued;
 
 impl Postgres {
     pub(super) async fn write_crons(
@@ -86,12 +85,12 @@ impl Postgres {
         found(name, removed)
     }
 
-    pub(super) async fn fire_ticks(&self, fire: &Fire) -> Result<Vec<(Timestamp, Enqueued)>> {
+    pub(super) async fn fire_ticks(&self, fire: &Fire) -> Result<Fired> {
         let cron = &fire.cron;
         // Each tick puts its own time in.
         let job = stage::spell_one(&cron.job(fire.expected)?)?;
         let asked = self
-            .call(
+            .call_unless_blocked(
                 "fire",
                 &[
                     (&cron.name.as_str(), Type::TEXT),
@@ -103,10 +102,15 @@ impl Postgres {
                 ],
             )
             .await;
-        let mut fired = Vec::new();
-        for row in &asked.map_err(Error::alone)? {
+        let asked = asked.map_err(Error::alone)?;
+        let mut fired = Fired {
+            blocked: asked.is_none(),
+            ..Fired::default()
+        };
+        for row in asked.iter().flatten() {
             let tick = time(row, 0)?.unwrap_or_default();
-            fired.push((tick, stage::answer_in_words(get(row, 1)?, get(row, 2)?)?));
+            let job = stage::answer_in_words(get(row, 1)?, get(row, 2)?)?;
+            fired.ticks.push((tick, job));
         }
         Ok(fired)
     }

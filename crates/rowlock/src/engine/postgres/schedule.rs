@@ -7,13 +7,12 @@ use jiff::Timestamp;
 
 use super::Postgres;
 use crate::engine::{
-    Applied, Batch, CronRow, Fire, HeldBack, Lead, Leading, PairRow, Posts, Schedule, Source,
-    TickEnd, Ticked,
+    Applied, Batch, CronRow, Fire, Fired, HeldBack, Lead, Leading, PairRow, Posts, Schedule,
+    Source, TickEnd, Ticked,
 };
 use crate::error::Result;
 use crate::job::{Cron, Name};
 use crate::reconcile::Pair;
-use crate::stage::Enqueued;
 use crate::switch::{Setting, Switch, Target};
 
 #[async_trait]
@@ -100,10 +99,10 @@ impl Lead for Postgres {
         self.note_uncovered(pair, &states).await
     }
 
-    async fn fire(&self, fire: Fire) -> Result<Vec<(Timestamp, Enqueued)>> {
+    async fn fire(&self, fire: Fire) -> Result<Fired> {
         let fired = self.fire_ticks(&fire).await?;
         crash_point!("cron.committed");
-        if !fired.is_empty() {
+        if !fired.ticks.is_empty() {
             self.bell.ring();
         }
         Ok(fired)

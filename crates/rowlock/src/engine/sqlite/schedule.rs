@@ -7,13 +7,12 @@ use jiff::Timestamp;
 
 use super::{Sqlite, crons, held_back, pairs, posts, switches};
 use crate::engine::{
-    Applied, Batch, CronRow, Fire, HeldBack, Lead, Leading, PairRow, Posts, Schedule, Source,
-    TickEnd, Ticked,
+    Applied, Batch, CronRow, Fire, Fired, HeldBack, Lead, Leading, PairRow, Posts, Schedule,
+    Source, TickEnd, Ticked,
 };
 use crate::error::Result;
 use crate::job::{Cron, Name};
 use crate::reconcile::Pair;
-use crate::stage::Enqueued;
 use crate::switch::{Setting, Switch, Target};
 
 #[async_trait]
@@ -138,15 +137,18 @@ impl Lead for Sqlite {
             .await
     }
 
-    async fn fire(&self, fire: Fire) -> Result<Vec<(Timestamp, Enqueued)>> {
+    async fn fire(&self, fire: Fire) -> Result<Fired> {
         let now = self.clock.now();
-        let made = self
+        let ticks = self
             .write(fire.ticks.len(), true, move |on| {
                 crons::fire(on, &fire, now)
             })
             .await?;
         crash_point!("cron.committed");
-        Ok(made)
+        Ok(Fired {
+            ticks,
+            blocked: false,
+        })
     }
 
     fn source(&self) -> Arc<dyn Source> {
