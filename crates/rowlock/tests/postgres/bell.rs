@@ -1,6 +1,7 @@
 //! Workers that sleep are told of what is enqueued, whatever becomes of other enqueues.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rowlock::claim::WorkerId;
@@ -77,39 +78,80 @@ pub async fn an_enqueue_that_is_not_committed_silences_no_other(small: Small) {
     }
 }
 
+/// What an application's session did.
+struct Enqueued {
+    /// Enqueues that notified although one had just been heard.
+    needless: usize,
+    /// Commits that notified in all the others, and how many milliseconds those took.
+    notified: usize,
+    ms: f64,
+}
+
+const NOW: &str = "SELECT date_part('epoch', clock_timestamp()) * 1000";
+
+/// Enqueues, and hears its own notifications.
+async fn enqueue_much(url: &str) -> Enqueued {
+    let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let own = AtomicUsize::new(0);
+    let pid = AtomicI32::new(0);
+    // Those of a session's own commit come before the answer to it.
+    let drive = async {
+        loop {
+            match poll_fn(|cx| connection.poll_message(cx)).await {
+                Some(Ok(AsyncMessage::Notification(note))) => {
+                    let ours = note.process_id() == pid.load(Ordering::Relaxed);
+                    own.fetch_add(usize::from(ours), Ordering::Relaxed);
+                }
+                Some(Ok(_)) => {}
+                ended => panic!("{ended:?}"),
+            }
+        }
+    };
+    let number = async |sql: &str| -> f64 { client.query_one(sql, &[]).await.unwrap().get(0) };
+    let sum = || own.load(Ordering::Relaxed);
+    let work = async {
+        let listen = client.batch_execute("LISTEN \"rowlock.ready\"");
+        listen.await.unwrap();
+        let mine = client.query_one("SELECT pg_backend_pid()", &[]).await;
+        pid.store(mine.unwrap().get(0), Ordering::Relaxed);
+        let hear = format!("SELECT setval('rowlock.heard', ({NOW})::bigint)::float8");
+        let (mut judged, mut needless) = (0, 0);
+        while judged < 30 {
+            client.batch_execute("BEGIN").await.unwrap();
+            // As a listener says it.
+            let heard = number(&hear).await;
+            client.batch_execute(ENQUEUE).await.unwrap();
+            let now = number(NOW).await;
+            let before = sum();
+            client.batch_execute("COMMIT").await.unwrap();
+            if (0.0..9.0).contains(&(now - heard)) {
+                judged += 1;
+                needless += sum() - before;
+            }
+        }
+        let (began, before) = (number(NOW).await, sum());
+        for _ in 0..200 {
+            let so_far = sum();
+            client.batch_execute(ENQUEUE).await.unwrap();
+            if sum() == so_far {
+                continue;
+            }
+            // It waits until that was heard: what was on its way at the same time isn't counted.
+            let now = number(NOW).await;
+            while number("SELECT last_value::float8 FROM rowlock.heard").await < now - 10.0 {}
+        }
+        Enqueued {
+            needless,
+            notified: sum() - before,
+            ms: number(NOW).await - began,
+        }
+    };
+    tokio::select! { done = work => done, () = drive => unreachable!() }
+}
+
 pub async fn while_a_notification_was_just_heard_no_enqueue_notifies(small: Small) {
     let mut sleeper = Sleeper::new(&small).await;
     let url = small.own.url();
-    let (told, counted) = std::sync::mpsc::channel();
-    let (ready, listens) = std::sync::mpsc::channel();
-    let count = move || {
-        wait(async move {
-            let (client, mut connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-            let listen = client.batch_execute("LISTEN \"rowlock.ready\"");
-            let drive = async {
-                loop {
-                    let message = poll_fn(|cx| connection.poll_message(cx)).await;
-                    if let Some(Ok(AsyncMessage::Notification(note))) = &message {
-                        // A listener that begins proves that it hears.
-                        if note.payload().is_empty() {
-                            let _ = told.send(());
-                        }
-                    } else if !matches!(message, Some(Ok(_))) {
-                        return;
-                    }
-                }
-            };
-            let begin = async {
-                listen.await.unwrap();
-                ready.send(()).unwrap();
-                std::future::pending::<()>().await;
-            };
-            tokio::select! { () = drive => {}, () = begin => {} }
-        });
-    };
-    let thread = std::thread::Builder::new().name("counts".to_owned());
-    let thread = thread.spawn(count).unwrap();
-    listens.recv_timeout(DEADLINE).unwrap();
     let heard = || small.number("SELECT last_value FROM rowlock.heard");
     sleeper.sleeps(&small);
     let before = heard();
@@ -118,35 +160,56 @@ pub async fn while_a_notification_was_just_heard_no_enqueue_notifies(small: Smal
     until("the listener says that it has heard", || {
         (heard() > before).then_some(())
     });
-    // As if something was heard all the time: none of many enqueues in several sessions notifies.
-    let always =
-        "SELECT setval('rowlock.heard', (extract(epoch FROM now()) * 1000)::bigint + 3600000)";
-    small.side.query(always).unwrap();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let session = small.own.session();
-                for _ in 0..50 {
-                    let _ = session.value(ENQUEUE);
-                }
-            });
-        }
-    });
-    // The next one does: notifications come in the order of their commits.
-    small
-        .side
-        .query("SELECT setval('rowlock.heard', 0)")
-        .unwrap();
     sleeper.sleeps(&small);
-    let _ = small.side.value(ENQUEUE);
-    assert!(sleeper.wakes().await);
-    let gone = small.side.query(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE datname = current_database() AND query = 'LISTEN \"rowlock.ready\"' AND pid <> pg_backend_pid()",
-    );
-    gone.unwrap();
-    thread.join().unwrap();
-    assert_eq!(counted.try_iter().count(), 2);
+    let sessions: Vec<Enqueued> = std::thread::scope(|scope| {
+        let much = || {
+            wait(async {
+                let clock = Clock::system();
+                let much = clock.timeout(DEADLINE, enqueue_much(&url)).await;
+                much.expect("a listener hears")
+            })
+        };
+        let one = || scope.spawn(much);
+        let threads: Vec<_> = std::iter::repeat_with(one).take(4).collect();
+        threads.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    for Enqueued {
+        needless,
+        notified,
+        ms,
+    } in sessions
+    {
+        assert_eq!(needless, 0);
+        // Times are whole milliseconds.
+        assert!((notified as f64) < 2.0 + ms / 9.0, "{notified} in {ms} ms");
+    }
+}
+
+pub async fn a_clock_that_was_set_back_silences_no_enqueue(small: Small) {
+    let mut sleeper = Sleeper::new(&small).await;
+    let an_hour_ahead = |sequence: &str| {
+        let set = format!("SELECT setval('rowlock.{sequence}', ({NOW})::bigint + 3600000)");
+        small.side.query(&set).unwrap();
+    };
+    let is_ahead = |sequence: &str, ms: u32| {
+        let ahead = format!("SELECT last_value > ({NOW}) + {ms} FROM rowlock.{sequence}");
+        small.side.value(&ahead) == "t"
+    };
+    for _ in 0..3 {
+        sleeper.sleeps(&small);
+        an_hour_ahead("heard");
+        let _ = small.side.value(ENQUEUE);
+        assert!(sleeper.wakes().await);
+        until("the listener says when it was", || {
+            (!is_ahead("heard", 0)).then_some(())
+        });
+    }
+    an_hour_ahead("asleep");
+    assert!(is_ahead("asleep", 10_000));
+    until("the next look puts the sign right", || {
+        sleeper.look();
+        (!is_ahead("asleep", 10_000)).then_some(())
+    });
 }
 
 pub async fn a_worker_that_was_woken_for_nothing_looks_again_soon(small: Small) {

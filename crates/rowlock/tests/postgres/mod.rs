@@ -119,6 +119,7 @@ cases! {
     bell:
         an_enqueue_that_is_not_committed_silences_no_other,
         while_a_notification_was_just_heard_no_enqueue_notifies,
+        a_clock_that_was_set_back_silences_no_enqueue,
         a_worker_that_was_woken_for_nothing_looks_again_soon,
         a_worker_that_hears_nothing_asks_for_no_notification;
     horizon:

@@ -228,7 +228,8 @@ BEGIN
         look_aside := coalesce(first.due <= now, false);
         next_due := least(next_due, coalesce(first.wanted, CASE WHEN first.seen = 100 THEN first.latest END));
         -- A worker that could take more puts the sign up before it goes to sleep. It runs out by itself, since a worker can
-        -- die in its sleep, and holds for longer than a listening worker sleeps.
+        -- die in its sleep, and holds for longer than a listening worker sleeps. One from before the server's clock was
+        -- set back would hold too long, and enqueues would notify when no worker is there: it is put right.
         CASE turn / 65536
         WHEN 0 THEN
             IF coalesce(pg_sequence_last_value('rowlock.bell'), 0) = 0 THEN
@@ -236,7 +237,7 @@ BEGIN
             END IF;
         WHEN 1 THEN
             IF to_timestamp(coalesce(pg_sequence_last_value('rowlock.asleep'), 0)::float8 / 1000)
-               < clock_timestamp() + interval '7 s' THEN
+                NOT BETWEEN clock_timestamp() + interval '7 s' AND clock_timestamp() + interval '10 s' THEN
                 PERFORM setval('rowlock.asleep', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 10000);
             END IF;
         ELSE NULL;
