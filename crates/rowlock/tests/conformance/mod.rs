@@ -344,7 +344,9 @@ pub fn trials() -> Vec<Trial> {
                     .worker_threads(2)
                     .enable_time()
                     .build()?;
-                runtime.block_on(run(World::new(home())));
+                let home = home();
+                runtime.block_on(run(World::new(Arc::clone(&home))));
+                home.ended();
                 Ok(())
             }));
         }

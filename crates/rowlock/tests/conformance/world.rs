@@ -39,6 +39,8 @@ pub trait Home: Send + Sync {
     fn time_is(&self, _now: Timestamp) {}
     /// From now on time passes as it does elsewhere.
     fn time_passes(&self) {}
+    /// The case has ended well: what else must be so by now.
+    fn ended(&self) {}
     /// The way that jobs take to workers, where that isn't the store itself.
     fn detour(&self, _rowlock: &Rowlock) -> Option<Arc<dyn Detour>> {
         None

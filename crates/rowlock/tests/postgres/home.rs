@@ -42,16 +42,16 @@ pub fn wait<T: Send>(work: impl Future<Output = T> + Send) -> T {
 
 impl Own {
     pub fn new() -> Self {
-        Self::from_template("rowlock", "")
+        Self::from_template(server(), "rowlock", "")
     }
 
     /// A copy of a store to which something was done once.
-    pub fn from_template(name: &str, done: &str) -> Self {
-        let template = server().template(name, |url| {
+    pub fn from_template(server: &rowlock_testbed::Postgres, name: &str, done: &str) -> Self {
+        let template = server.template(name, |url| {
             wait(migrate_up(&Address::parse(url).unwrap())).unwrap();
             Session::open(url).execute(done).unwrap();
         });
-        let database = server().database_from(Some(&template));
+        let database = server.database_from(Some(&template));
         Self {
             url: database.url().to_owned(),
             clock: Mutex::default(),

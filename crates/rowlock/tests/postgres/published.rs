@@ -1,6 +1,6 @@
 //! A publication of every table, as tools for change data capture and upgrades by replication make one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use rowlock::Rowlock;
@@ -13,50 +13,142 @@ use super::home::{Own, wait};
 use super::small::{Small, drain_all};
 use crate::conformance::world::{Client, Home, LEASE, job, name};
 
-const PUBLISHED: &str = "CREATE PUBLICATION everything FOR ALL TABLES";
+/// What was written before a row of `mark` has arrived with it.
+const PUBLISHED: &str =
+    "CREATE TABLE mark (n integer PRIMARY KEY); CREATE PUBLICATION everything FOR ALL TABLES";
 
-/// A store whose tables are all published.
-pub struct Published(Own);
+/// Definitions aren't sent. These are tables that cases make: the subscriber wants to know them, and copies nothing
+/// into them.
+const THEIR_TABLES: &str = "CREATE TABLE users (name text);
+    CREATE TABLE databases (id bigint PRIMARY KEY, name text, state text)";
+
+/// A server of its own: a slot pins the horizon of all its databases.
+fn server() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let server = Postgres::start_own();
+        // A server up to 15 starts one subscription's worker within this time, however many there are.
+        server.set("wal_retrieve_retry_interval = '20ms'");
+        server
+    })
+}
+
+/// How many subscriptions such a server serves at once (`max_logical_replication_workers`).
+const MOST: usize = 4;
+static SERVED: Mutex<usize> = Mutex::new(0);
+static FREED: Condvar = Condvar::new();
+
+struct Place;
+
+impl Place {
+    fn take() -> Self {
+        let served = SERVED.lock().unwrap();
+        let mut served = FREED.wait_while(served, |served| *served == MOST).unwrap();
+        *served += 1;
+        Self
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *SERVED.lock().unwrap() -= 1;
+        FREED.notify_one();
+    }
+}
+
+/// A store whose tables are all published, and a subscriber that follows it.
+pub struct Published {
+    own: Arc<Own>,
+    copy: Own,
+    _place: Place,
+}
 
 impl Published {
     pub fn new() -> Self {
-        Self(Own::from_template("published", PUBLISHED))
+        let place = Place::take();
+        // Both have the same rows so far.
+        let store = || Own::from_template(server(), "published", PUBLISHED);
+        let published = Self {
+            own: Arc::new(store()),
+            copy: store(),
+            _place: place,
+        };
+        let copy = published.copy.session();
+        copy.execute(THEIR_TABLES).unwrap();
+        // Within one server a subscription can't make its slot itself.
+        let (url, slot) = (published.own.url(), published.slot());
+        let make = format!("SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')");
+        published.own.session().query(&make).unwrap();
+        let subscribe = format!(
+            "CREATE SUBSCRIPTION {slot} CONNECTION '{url}' PUBLICATION everything
+             WITH (create_slot = false, slot_name = '{slot}', copy_data = false)"
+        );
+        copy.execute(&subscribe).unwrap();
+        published
+    }
+
+    /// Its name, which is the subscription's too: that of the database.
+    fn slot(&self) -> String {
+        let url = self.own.url();
+        url.rsplit_once('/').unwrap().1.to_owned()
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        // Its slot goes with it; without that no database does.
+        if let Ok(copy) = Session::try_open(&self.copy.url()) {
+            let _ = copy.execute(&format!("DROP SUBSCRIPTION {}", self.slot()));
+        }
     }
 }
 
 impl Home for Published {
     fn migrate(&self) {
-        self.0.migrate();
+        self.own.migrate();
     }
 
     fn open(&self, clock: Clock) -> Rowlock {
-        self.0.open(clock)
+        self.own.open(clock)
     }
 
     fn client(&self) -> Box<dyn Client> {
-        self.0.client()
+        self.own.client()
     }
 
     fn url(&self) -> String {
-        self.0.url()
+        self.own.url()
     }
 
     fn empty_url(&self) -> String {
-        self.0.empty_url()
+        self.own.empty_url()
     }
 
     fn time_is(&self, now: jiff::Timestamp) {
-        self.0.time_is(now);
+        self.own.time_is(now);
     }
 
     fn time_passes(&self) {
-        self.0.time_passes();
+        self.own.time_passes();
+    }
+
+    /// The subscriber has got through everything, and has the same rows.
+    fn ended(&self) {
+        let (here, there) = (self.own.session(), self.copy.session());
+        here.execute("INSERT INTO mark VALUES (1)").unwrap();
+        until("the subscriber has everything", || {
+            (there.value("SELECT count(*) FROM mark") == "1").then_some(())
+        });
+        for table in here.query(TABLES).unwrap().into_iter().flatten() {
+            let table = table.unwrap();
+            assert_eq!(rows_of(&there, &table), rows_of(&here, &table), "{table}");
+        }
     }
 }
 
 /// Every table of ours that may hold rows.
 const TABLES: &str = "SELECT oid::regclass FROM pg_class
-    WHERE relnamespace = 'rowlock'::regnamespace AND relkind = 'r' AND relname <> 'migration' ORDER BY relname";
+    WHERE relnamespace = 'rowlock'::regnamespace AND relkind = 'r' ORDER BY relname";
 
 fn rows_of(session: &Session, table: &str) -> String {
     session.value(&format!(
@@ -65,47 +157,13 @@ fn rows_of(session: &Session, table: &str) -> String {
 }
 
 pub fn a_subscriber_of_every_table_has_the_same_rows() {
-    // A slot belongs to all of a server.
-    let server = Postgres::start_own();
-    let (here, there) = (server.database_from(None), server.database_from(None));
-    let (own, copy) = (Own::at(here.url()), Own::at(there.url()));
-    own.migrate();
-    copy.migrate();
+    let published = Published::new();
     let small = Small {
-        side: own.session(),
-        own: Arc::new(own),
+        side: published.own.session(),
+        own: Arc::clone(&published.own),
     };
-    small.side.execute(PUBLISHED).unwrap();
-    // Within one server a subscription can't make its slot itself.
-    let slot = "SELECT pg_create_logical_replication_slot('copy', 'pgoutput')";
-    small.side.query(slot).unwrap();
-    let subscriber = copy.session();
-    // Both have the same rows so far, but for when they were migrated.
-    let subscribe = format!(
-        "CREATE SUBSCRIPTION copy CONNECTION '{}' PUBLICATION everything
-         WITH (create_slot = false, slot_name = 'copy', copy_data = false)",
-        here.url()
-    );
-    subscriber.execute(&subscribe).unwrap();
     wait(a_life(&small));
-    let sent = small.side.value("SELECT pg_current_wal_lsn()");
-    until("the subscriber has everything", || {
-        let sent = format!(
-            "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'copy' AND confirmed_flush_lsn >= '{sent}'"
-        );
-        (small.number(&sent) == 1).then_some(())
-    });
-    for table in small.side.query(TABLES).unwrap().into_iter().flatten() {
-        let table = table.unwrap();
-        assert_eq!(
-            rows_of(&subscriber, &table),
-            rows_of(&small.side, &table),
-            "{table}"
-        );
-    }
-    subscriber
-        .execute("ALTER SUBSCRIPTION copy DISABLE")
-        .unwrap();
+    published.ended();
 }
 
 /// Everything that changes or removes a row, and empties a table.
