@@ -117,6 +117,11 @@ const DEEDS: &[(By, &str, &[&str])] = &[
     ),
     (
         App,
+        "keeps the key of a cron's job open",
+        &["BEGIN", r#"SELECT rowlock.enqueue('tock', '{"id":1}')"#],
+    ),
+    (
+        App,
         "prepares a transaction with an enqueue",
         &[
             "BEGIN",

@@ -39,6 +39,7 @@ pub mod space;
 mod spared;
 mod stand;
 mod strangers;
+mod traps;
 mod verdicts;
 
 use std::future::Future;
@@ -89,6 +90,8 @@ cases! {
         a_worker_that_was_given_up_is_not_remembered,
         a_claim_under_way_is_given_back_by_a_worker_that_leaves,
         a_route_with_a_claim_under_way_is_not_forgotten;
+    traps:
+        what_others_put_into_the_search_path_runs_in_none_of_our_statements;
     verdicts:
         a_verdict_that_a_trigger_refuses_in_any_words_holds_up_no_other;
     strangers:
@@ -173,6 +176,7 @@ cases! {
         a_key_whose_job_is_gone_is_found_and_freed;
     refused:
         what_a_declaration_carries_is_checked,
+        a_completion_without_a_token_ends_no_job,
         a_call_past_the_library_keeps_its_rules;
     routes:
         what_was_sent_keeps_no_segment_though_no_drain_runs,

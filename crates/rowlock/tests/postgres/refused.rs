@@ -45,6 +45,25 @@ pub async fn what_a_declaration_carries_is_checked(small: Small) {
     assert_eq!(small.side.value(stored), "post-32true[1]");
 }
 
+pub async fn a_completion_without_a_token_ends_no_job(small: Small) {
+    let waiting = "INSERT INTO rowlock.kind (kind) VALUES ('mail');
+        SELECT rowlock.enqueue('mail'), rowlock.enqueue('mail', scheduled_at => now() + interval '1 hour')";
+    small.side.execute(waiting).unwrap();
+    for (segment, token) in [
+        ("NULL", "NULL"),
+        ("0::smallint", "NULL"),
+        ("NULL", "0"),
+        ("0::smallint", "1"),
+    ] {
+        let guess = format!(
+            "SELECT bool_or(rowlock.complete({segment}, n, {token}, NULL)) FROM generate_series(1, 9) AS n"
+        );
+        assert_eq!(small.side.value(&guess), "f", "{guess}");
+    }
+    let left = "SELECT count(*) FROM rowlock.jobs WHERE state = 'pending'";
+    assert_eq!(small.side.value(left), "2");
+}
+
 pub async fn a_call_past_the_library_keeps_its_rules(small: Small) {
     let long = i64::MAX.to_string();
     for (what, words) in [

@@ -6,5 +6,5 @@
 CREATE FUNCTION rowlock.must_notify() RETURNS boolean LANGUAGE sql VOLATILE AS $$
     SELECT coalesce(pg_sequence_last_value('rowlock.bell') = 1, false) OR coalesce(
         to_timestamp(pg_sequence_last_value('rowlock.asleep')::float8 / 1000) > clock_timestamp()
-        AND abs(pg_sequence_last_value('rowlock.heard') - date_part('epoch', clock_timestamp()) * 1000) > 10, false)
+        AND abs(coalesce(pg_sequence_last_value('rowlock.heard'), 0) - date_part('epoch', clock_timestamp()) * 1000) > 10, false)
 $$
