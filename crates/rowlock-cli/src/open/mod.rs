@@ -57,7 +57,8 @@ impl Setup {
                 ));
             }
             Some(path) => Some(path.clone()),
-            None => Some(PathBuf::from(CONFIG)).filter(|path| path.exists()),
+            // A link that leads nowhere, as to a folder that isn't mounted yet, is none that is missing.
+            None => Some(PathBuf::from(CONFIG)).filter(|path| path.symlink_metadata().is_ok()),
         };
         let config = match &file {
             Some(path) => Config::load(path)?,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::WorkerId;
 use crate::clock::Elapsed;
+use crate::error::Error;
 
 /// Watches heartbeats, of workers or of whatever else has one: a counter, or any value that changes.
 /// Who is watched is dead when every sample of a whole lease saw the same one. A gap between samples
@@ -65,6 +66,18 @@ impl<K: Clone + Eq + Hash, B: Copy + PartialEq> Observer<K, B> {
         self.seen
             .retain(|who, _| watched.iter().any(|(known, _, _)| known == who));
         dead
+    }
+
+    /// What was found dead couldn't be given up. A store that takes no writes has perhaps taken no heartbeats either: then
+    /// silence begins anew.
+    pub fn refused(&mut self, why: &Error) {
+        #[cfg(feature = "test-hooks")]
+        if crate::hooks::switched_off("expire.silence_needs_a_store") {
+            return;
+        }
+        if matches!(why, Error::NoSpace(_) | Error::Unreachable(_)) {
+            self.seen.clear();
+        }
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::io::Write;
 use std::str::FromStr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
+use tokio::sync::{mpsc, oneshot};
 
+use super::task::Thread;
 use super::{Context, Handler};
 use crate::claim::ClaimedJob;
 use crate::error::{Error, Result};
@@ -84,6 +87,40 @@ fn once() -> u32 {
     1
 }
 
+/// A line, and who waits for it.
+type Line = (String, oneshot::Sender<std::io::Result<()>>);
+
+/// So many lines wait for stdout; further jobs wait for a place.
+const LINES: usize = 64;
+
+/// Writes a line on a thread of its own: a pipe that is full blocks whatever writes to it, which must be neither a slot
+/// nor a heartbeat. A job whose time is up leaves its line.
+async fn echo(line: String) -> std::io::Result<()> {
+    static LINES_OUT: OnceLock<Option<mpsc::Sender<Line>>> = OnceLock::new();
+    let start = || {
+        let (sender, mut lines) = mpsc::channel::<Line>(LINES);
+        let write = move || {
+            while let Some((line, waiting)) = lines.blocking_recv() {
+                if !waiting.is_closed() {
+                    let _ = waiting.send(std::io::stdout().write_all(line.as_bytes()));
+                }
+            }
+        };
+        let thread = Thread::start("rowlock-echo", write).ok()?;
+        // It may be blocked for ever, and ends with the process.
+        std::mem::forget(thread);
+        Some(sender)
+    };
+    let gone = || std::io::Error::other("there is no thread for it");
+    let sender = LINES_OUT.get_or_init(start).as_ref().ok_or_else(gone)?;
+    let (waiting, written) = oneshot::channel();
+    sender
+        .send((line, waiting))
+        .await
+        .map_err(std::io::Error::other)?;
+    written.await.map_err(std::io::Error::other)?
+}
+
 #[async_trait]
 impl Handler for Running {
     async fn run(&self, job: &Context) -> Outcome {
@@ -92,7 +129,7 @@ impl Handler for Running {
             Builtin::Echo => {
                 // One write, so that lines of several slots don't mix.
                 let line = format!("{}\n", job.payload);
-                match std::io::stdout().write_all(line.as_bytes()) {
+                match echo(line).await {
                     Ok(()) => Outcome::Done,
                     Err(why) => retry(format!("can't write to stdout: {why}")),
                 }

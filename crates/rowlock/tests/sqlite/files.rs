@@ -57,7 +57,7 @@ impl Store {
         }
     }
 
-    /// Ends the store; how many jobs a new one finds.
+    /// Ends the store; how many jobs a new one finds, in a file that is whole.
     fn kept(self) -> u64 {
         let Self {
             folder: _folder,
@@ -68,8 +68,17 @@ impl Store {
         drop(rowlock);
         let again = open(&path);
         let stats = runtime.block_on(again.operate().stats()).unwrap();
+        whole(&path);
         stats.total.pending
     }
+}
+
+fn whole(path: &Path) {
+    let check: String = Connection::open(path)
+        .unwrap()
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(check, "ok");
 }
 
 fn open(path: &Path) -> Rowlock {
@@ -219,11 +228,24 @@ pub fn a_log_that_others_have_begun_since_is_not_written_over() {
         let after = fs::read(beside(&path, "-wal")).unwrap_or_default();
         assert!(log == after, "the other's log is as it was");
     }
-    let check: String = Connection::open(&path)
-        .unwrap()
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(check, "ok");
+    whole(&path);
+}
+
+pub fn an_index_that_was_removed_spoils_nothing_that_others_wrote_since() {
+    let store = Store::new();
+    fs::remove_file(store.beside("-shm")).unwrap();
+    // Others make an index of their own, and go on with the same log; each takes both along when it ends.
+    let told = store.folder.path().join("told");
+    let url = format!("sqlite:{}", store.path.display());
+    for _ in 0..20 {
+        let role = ["rival", "produce", &url, told.to_str().unwrap(), "1", "0"];
+        let mut other = Command::new(std::env::current_exe().unwrap());
+        let finished = Process::run(other.args(role), "");
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+    let told = fs::read_to_string(told).unwrap().lines().count() as u64;
+    assert!(told >= 20, "{told}");
+    assert_eq!(store.kept(), 1 + told);
 }
 
 pub fn a_log_removed_during_a_commit_acknowledges_nothing() {

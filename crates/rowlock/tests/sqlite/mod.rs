@@ -44,6 +44,10 @@ pub fn trials() -> Vec<Trial> {
             files::a_log_that_is_gone_behind_a_link_takes_no_jobs,
         ),
         plain(
+            "sqlite_file::an_index_that_was_removed_spoils_nothing_that_others_wrote_since",
+            files::an_index_that_was_removed_spoils_nothing_that_others_wrote_since,
+        ),
+        plain(
             "sqlite_file::a_log_that_another_program_has_cut_takes_no_jobs",
             files::a_log_that_another_program_has_cut_takes_no_jobs,
         ),

@@ -265,7 +265,10 @@ impl Postgres {
                 Ok(true) => expired.workers.push(sample.id),
                 Ok(false) => {}
                 // One that can't be buried now keeps nobody else from it.
-                Err(why) => log::warn!(worker = %sample.id, %why, "a dead worker's jobs wait"),
+                Err(why) => {
+                    lock(&self.observer).refused(&why);
+                    log::warn!(worker = %sample.id, %why, "a dead worker's jobs wait");
+                }
             }
         }
         // Behind a pooler the server may change without a word.

@@ -390,7 +390,11 @@ impl Engine for Sqlite {
                 found.crash_point();
                 bury(on, found)
             })
-            .await?;
+            .await
+            .inspect_err(|why| {
+                let mut observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
+                observer.refused(why);
+            })?;
         if !expired.workers.is_empty() {
             crash_point!("expire.committed");
         }

@@ -8,7 +8,7 @@ use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -27,6 +27,8 @@ pub(super) struct Opened {
 /// The files as they were when the connection was opened.
 pub(super) struct Files {
     database: Identity,
+    /// When the database was last written to, as it was seen while every file was in its place.
+    written: Mutex<Option<Written>>,
     /// Only a database in WAL mode has one.
     log: Option<Log>,
 }
@@ -63,7 +65,11 @@ impl Opened {
         let database = Identity::of(&address.path)
             .map_err(|err| gone(&address.path, &format!("can't be seen any more ({err})")))?;
         let log = Log::open(&address.path)?;
-        let files = Arc::new(Files { database, log });
+        let files = Arc::new(Files {
+            database,
+            written: Mutex::default(),
+            log,
+        });
         Ok(Self { connection, files })
     }
 
@@ -99,17 +105,43 @@ impl Files {
     /// Whether each is the one at its path.
     pub(super) fn in_place(&self) -> Result<()> {
         let path = &self.database.path;
-        match path.metadata() {
+        let now = match path.metadata() {
             Err(err) => return Err(gone(path, &format!("can't be seen any more ({err})"))),
             Ok(now) if !self.database.is(&now) => {
                 return Err(gone(path, "was replaced by another file"));
             }
-            Ok(_) => {}
+            Ok(now) => now,
+        };
+        if let Some(log) = &self.log
+            && looks_at_logs()
+        {
+            log.in_place()?;
+            *self.written() = Some(written(&now));
         }
-        match &self.log {
-            Some(log) if looks_at_logs() => log.in_place(),
-            _ => Ok(()),
+        Ok(())
+    }
+
+    fn written(&self) -> MutexGuard<'_, Option<Written>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what the log holds may go into the database when this process ends: as long as no other process can have
+    /// written without our knowing.
+    fn may_write_back(&self) -> bool {
+        let Some(log) = &self.log else { return true };
+        let is_ours = |part: &Identity| part.path.metadata().is_ok_and(|now| part.is(&now));
+        let is_missing = |part: &Identity| part.path.symlink_metadata().is_err();
+        // Processes with one index know of each other. A log that has taken the place of ours is theirs.
+        if is_ours(&log.index) {
+            let at = log.at.path.metadata();
+            return !at.is_ok_and(|now| !log.at.is(&now) && now.len() > 0);
         }
+        // With another index it can't be known who else has written: to the log, or, once that is gone again, to the
+        // database. Only where both are missing and the database is as it was, nothing has.
+        let now = self.database.path.metadata().map(|now| written(&now));
+        is_missing(&log.index)
+            && is_missing(&log.at)
+            && now.is_ok_and(|now| *self.written() == Some(now))
     }
 }
 
@@ -123,17 +155,13 @@ fn looks_at_logs() -> bool {
 
 impl Drop for Opened {
     /// The last connection to close writes the log back into the database. That saves what a removed log holds, and
-    /// would ruin what another process has written to a new one since.
+    /// would ruin what another process has written since.
     fn drop(&mut self) {
-        let written_since = |log: &Log| {
-            let now = log.at.path.metadata();
-            now.is_ok_and(|now| !log.at.is(&now) && now.len() > 0)
-        };
         #[cfg(feature = "test-hooks")]
         if crate::hooks::switched_off("close.spares_another_log") {
             return;
         }
-        if self.files.log.as_ref().is_some_and(written_since) {
+        if !self.files.may_write_back() {
             let flag = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             if let Err(err) = self.connection.set_db_config(flag, true) {
                 log::error!(%err, "can't keep SQLite from writing back a log that was replaced");
@@ -152,6 +180,13 @@ impl Identity {
     fn is(&self, now: &Metadata) -> bool {
         number(now) == self.number
     }
+}
+
+/// When a file was last written to, and how long it is.
+type Written = (i64, i64, u64);
+
+fn written(file: &Metadata) -> Written {
+    (file.mtime(), file.mtime_nsec(), file.size())
 }
 
 fn number(file: &Metadata) -> (u64, u64) {
