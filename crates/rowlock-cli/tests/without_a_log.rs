@@ -59,6 +59,24 @@ impl Silent {
         Self::spawn(place.command(args), stderr)
     }
 
+    /// Its stdout is a pipe that isn't read, and that takes nothing more.
+    fn mute(place: &Place, args: &[&str]) -> (Self, PipeReader) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        fill(writer.as_raw_fd());
+        let child = place
+            .command(args)
+            .stdin(Stdio::null())
+            .stdout(writer)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let silent = Self {
+            child,
+            reader: None,
+        };
+        (silent, reader)
+    }
+
     fn spawn(mut command: Command, stderr: Stderr) -> Self {
         let (reader, writer) = std::io::pipe().unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
@@ -342,4 +360,25 @@ fn a_loop_of_a_drain_that_panics_is_started_again() {
         (status["ready"] == 10).then_some(())
     });
     drain.stop();
+}
+
+#[test]
+fn a_stdout_that_takes_nothing_stops_no_other_job() {
+    let place = Place::with_config(
+        "[handlers.echo]\nbuiltin = \"echo\"\ntimeout = \"1s\"\nmax_attempts = 1\n\
+         [handlers.noop]\nbuiltin = \"noop\"\n",
+    );
+    for _ in 0..20 {
+        place.ok(&["enqueue", "echo"]);
+    }
+    let address = free();
+    let (mut worker, _reader) = Silent::mute(&place, &["work", "--listen", &address]);
+    let ended = |state: &str| place.json(&["stats", "--json"])[state].clone();
+    until("the time of those that echo is up", || {
+        (ended("failed") == 20).then_some(())
+    });
+    place.ok(&["enqueue", "noop"]);
+    until("another job", || (ended("completed") == 1).then_some(()));
+    assert_eq!(get(&address, "/readyz").0, 200);
+    worker.stop();
 }

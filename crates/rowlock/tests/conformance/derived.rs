@@ -164,7 +164,8 @@ pub async fn a_queue_that_is_thrown_away_comes_back(world: World) {
     let running = start(worker.pair(pair), Duration::from_secs(30));
     until("the first hundred", || async { book.runs() >= 100 }).await;
     let deleted = throw_away(&site).await;
-    assert!(deleted > 1_000, "{deleted} jobs were thrown away");
+    // What the worker had not claimed yet, however fast it is.
+    assert!(deleted > 0, "nothing was thrown away");
     let all = || async {
         let ran = book.ran.lock().unwrap();
         ran.len() as i64 == ROWS
