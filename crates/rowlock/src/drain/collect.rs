@@ -134,10 +134,12 @@ impl Line {
         );
         let verdict = match &report.settlement.verdict {
             Verdict::Release => Verdict::Release,
-            _ if self.is_last(report).await? => Verdict::Fail(error),
-            _ => Verdict::Retry {
-                at: clock::add(now, Backoff::default().wait_with_jitter(report.attempt)),
-                error,
+            _ => match self.backoff(report).await? {
+                None => Verdict::Fail(error),
+                Some(backoff) => Verdict::Retry {
+                    at: clock::add(now, backoff.wait_with_jitter(report.attempt)),
+                    error,
+                },
             },
         };
         let plainer = Settlement {
@@ -157,10 +159,17 @@ impl Line {
         charged.map(|_| ())
     }
 
-    /// Whether the attempt was the job's last one: a worker that says "done" doesn't look.
-    async fn is_last(&self, report: &Report) -> Result<bool> {
-        let job = self.rowlock.operate().job(report.settlement.id).await?;
-        Ok(job.is_some_and(|job| report.attempt >= job.max_attempts))
+    /// How its next attempt waits, as its kind says; nothing after the last one, at which a worker that says "done"
+    /// doesn't look.
+    async fn backoff(&self, report: &Report) -> Result<Option<Backoff>> {
+        let operate = self.rowlock.operate();
+        let job = operate.job(report.settlement.id).await?;
+        if job.is_some_and(|job| report.attempt >= job.max_attempts) {
+            return Ok(None);
+        }
+        let mut kinds = operate.kinds().await?.into_iter();
+        let kind = kinds.find(|kind| kind.name == report.kind);
+        Ok(Some(kind.map(|kind| kind.backoff).unwrap_or_default()))
     }
 
     fn note(&self, report: &Report, settled: Settled) {
