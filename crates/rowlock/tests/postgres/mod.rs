@@ -177,6 +177,7 @@ cases! {
     refused:
         what_a_declaration_carries_is_checked,
         a_completion_without_a_token_ends_no_job,
+        a_session_whose_strings_have_escapes_stages_alike,
         a_call_past_the_library_keeps_its_rules;
     routes:
         what_was_sent_keeps_no_segment_though_no_drain_runs,

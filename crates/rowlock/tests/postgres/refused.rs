@@ -64,6 +64,24 @@ pub async fn a_completion_without_a_token_ends_no_job(small: Small) {
     assert_eq!(small.side.value(left), "2");
 }
 
+pub async fn a_session_whose_strings_have_escapes_stages_alike(small: Small) {
+    let session = small.own.session();
+    session
+        .execute("SET standard_conforming_strings = off; SET escape_string_warning = off")
+        .unwrap();
+    for (payload, tags, taken) in [
+        ("{\"a\": \"b\"}", "{a,b}", true),
+        ("{}", "{}", true),
+        ("{\"a\": \"\\\\u0000\"}", "{}", false),
+        ("{}", "{\"a b\"}", false),
+    ] {
+        let staged =
+            format!("SELECT * FROM rowlock.enqueue('mail', E'{payload}', tags => '{tags}')");
+        let staged = session.execute(&staged);
+        assert_eq!(staged.is_ok(), taken, "{payload} {tags}: {staged:?}");
+    }
+}
+
 pub async fn a_call_past_the_library_keeps_its_rules(small: Small) {
     let long = i64::MAX.to_string();
     for (what, words) in [

@@ -4,7 +4,7 @@ SELECT 'table ' || c.relname AS thing,
 FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relnamespace = 'rowlock'::regnamespace AND c.relkind IN ('r', 'p', 'v')
   -- Places of budgets come and stay with their classes.
-  AND c.relname NOT LIKE 'place\_%'
+  AND NOT starts_with(c.relname, 'place_')
 GROUP BY c.relname
 UNION ALL
 SELECT 'index ' || c.relname, md5(format('%s %s %s', i.indisunique, i.indisvalid, (

@@ -66,7 +66,7 @@ BEGIN
         CROSS JOIN LATERAL (SELECT CASE WHEN gone.state = 'failed' AND old.reason = 'failed'
             THEN old.n + 1 ELSE 1 END AS n) AS times
         -- No tick asks for a key that no row can have: an array, or the hash of a long one.
-        WHERE gone.unique_key ~ '^(\[.*\]|[0-9a-f]{64})$' AND gone.state IN ('failed', 'cancelled')
+        WHERE gone.unique_key ~ '^([[].*[]]|[0-9a-f]{64})$' AND gone.state IN ('failed', 'cancelled')
         ORDER BY p.name, gone.unique_key, gone.id DESC
         ON CONFLICT (pair, key) DO UPDATE
         SET reason = EXCLUDED.reason, not_before = EXCLUDED.not_before, n = EXCLUDED.n

@@ -34,7 +34,7 @@ SELECT CASE
     WHEN unique_until NOT IN ('start', 'finished')
         THEN 'unique_until must be start or finished'
     -- As text a list has quotes around whatever is no name, and around the name NULL.
-    WHEN tags::text COLLATE "C" !~ '^\{\}?(([A-Za-z0-9_][A-Za-z0-9_.:-]{0,62}|"[Nn][Uu][Ll][Ll]")[,}])*$'
+    WHEN tags::text COLLATE "C" !~ '^[{][}]?(([A-Za-z0-9_][A-Za-z0-9_.:-]{0,62}|"[Nn][Uu][Ll][Ll]")[,}])*$'
         OR array_position(tags, NULL) IS NOT NULL
         THEN 'a tag is not a valid name: use 1 to 63 of A-Z a-z 0-9 _ . : - and start with a letter, a digit or _'
 END

@@ -98,7 +98,7 @@ BEGIN
                    row_number() OVER () - 1 AS i
             FROM (
                 -- What is short and plain breaks no rule.
-                SELECT s.*, CASE WHEN octet_length(s.payload::text) > 256 OR strpos(s.payload::text, '\u0000') > 0
+                SELECT s.*, CASE WHEN octet_length(s.payload::text) > 256 OR strpos(s.payload::text, E'\\u0000') > 0
                     THEN rowlock.stage_problem($2, s.payload::text, NULL, NULL, NULL, NULL, NULL, NULL, NULL) END AS problem
                 FROM (SELECT l.n, l.key, l.unique_key, l.known, l.payload
                       FROM looked AS l WHERE l.counts AND NOT l.live AND NOT l.waits OFFSET 0) AS s OFFSET 0) AS c
