@@ -13,6 +13,7 @@ use crate::clock::{Clock, Elapsed};
 use crate::engine::{Dispatch, Wakeups};
 use crate::error::Error;
 use crate::event;
+use crate::job::Name;
 
 /// What a claim brought: jobs, and when to look again.
 pub(crate) struct Haul {
@@ -29,8 +30,11 @@ pub(crate) struct Haul {
 /// What a claim brought.
 pub(crate) type Hauled = Result<Haul, Error>;
 
-/// A claim under way. Its tokens are held until what it brought is.
-pub(super) type Claiming = Pin<Box<dyn Future<Output = (Asked, Hauled)> + Send>>;
+/// An answer to a claim: its tokens, which are held until what it brought is, and the kinds that it was for.
+pub(super) type Answered = (Asked, Vec<Name>, Hauled);
+
+/// A claim under way.
+pub(super) type Claiming = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 /// The claims under way, each with how many jobs it may bring.
 #[derive(Default)]
@@ -55,7 +59,7 @@ impl Claims {
     }
 
     /// Whichever is answered first; without one, never.
-    pub(super) async fn answer(&mut self) -> (Asked, Hauled) {
+    pub(super) async fn answer(&mut self) -> Answered {
         poll_fn(|cx| {
             for n in 0..self.0.len() {
                 if let Poll::Ready(haul) = self.0[n].1.as_mut().poll(cx) {

@@ -93,7 +93,8 @@ cases! {
     traps:
         what_others_put_into_the_search_path_runs_in_none_of_our_statements;
     verdicts:
-        a_verdict_that_a_trigger_refuses_in_any_words_holds_up_no_other;
+        a_verdict_that_a_trigger_refuses_in_any_words_holds_up_no_other,
+        a_row_that_cannot_be_claimed_stops_no_other_kind;
     strangers:
         a_role_without_a_grant_stops_no_job,
         the_role_of_an_application_stops_no_job,

@@ -107,3 +107,54 @@ pub async fn a_verdict_that_a_trigger_refuses_in_any_words_holds_up_no_other(sma
         assert_eq!(state == JobState::Failed, charges, "{code}: {state:?}");
     }
 }
+
+pub async fn a_row_that_cannot_be_claimed_stops_no_other_kind(small: Small) {
+    let site = small.open(&Clock::system());
+    // Where a claim writes: before any row is there.
+    let refuse = "CREATE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN IF NEW.token IS NOT NULL AND NEW.payload::text LIKE '%poison%' THEN
+                RAISE EXCEPTION 'not this one'; END IF; RETURN NEW; END $$";
+    small.side.execute(refuse).unwrap();
+    for segment in 0..4 {
+        let trigger = format!(
+            "CREATE TRIGGER refused BEFORE INSERT OR UPDATE ON rowlock.job_{segment}
+                 FOR EACH ROW EXECUTE FUNCTION refused()"
+        );
+        small.side.execute(&trigger).unwrap();
+    }
+    let poisoned = rowlock::Payload::parse(r#"{"to": "poison"}"#).unwrap();
+    let poisoned = site.stage(job("mail").payload(poisoned)).await;
+    let (begins, mut begun) = mpsc::unbounded_channel();
+    let stopper = Stopper::default();
+    let mut worker = site.worker(()).options(Options::default());
+    for kind in ["mail", "post", "fax"] {
+        let begins = begins.clone();
+        worker = worker.handle_kind(Kind::new(kind).unwrap(), move |job: Context| {
+            begins.send(job.id).unwrap();
+            async { Outcome::Done }
+        });
+    }
+    #[expect(clippy::disallowed_methods, reason = "joined by the case")]
+    let work = tokio::spawn(worker.run_until(stopper.stop()));
+    let clock = Clock::system();
+    for round in 0..3 {
+        let mut others = Vec::new();
+        for kind in ["post", "fax"] {
+            others.extend(site.stage_many(kind, 5).await);
+        }
+        while !others.is_empty() {
+            let next = clock.timeout(Duration::from_secs(60), begun.recv()).await;
+            let id = next.unwrap_or_else(|| panic!("round {round}: {others:?} wait"));
+            others.retain(|other| Some(*other) != id);
+        }
+    }
+    assert_eq!(site.state(poisoned).await, JobState::Pending);
+    // Once it can be claimed it is.
+    let accept = "CREATE OR REPLACE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RETURN NEW; END $$";
+    small.side.execute(accept).unwrap();
+    let next = clock.timeout(Duration::from_secs(60), begun.recv()).await;
+    assert_eq!(next, Some(Some(poisoned)));
+    stopper.ask();
+    work.await.unwrap().unwrap();
+}

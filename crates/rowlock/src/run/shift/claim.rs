@@ -23,14 +23,17 @@ impl Shift {
         alone: bool,
         idle: bool,
     ) -> Result<Claiming> {
-        let mut ordinary = self.wanted(room, without, false)?;
+        let kinds = self.bench.handlers.keys();
+        let now = self.clock.elapsed();
+        let kinds = self.left_out.wanted(kinds, without, now);
+        let mut ordinary = self.wanted(room, kinds.clone(), false)?;
         ordinary.thorough = self.options.once && alone && idle;
         #[cfg(feature = "test-hooks")]
         let alone = alone || crate::hooks::switched_off("claims.suspect_alone");
         let suspect = match alone && self.may_ask_for_suspect(ordinary.thorough) {
             true => Some(Claim {
                 thorough: ordinary.thorough,
-                ..self.wanted(1, without, true)?
+                ..self.wanted(1, kinds.clone(), true)?
             }),
             false => None,
         };
@@ -55,16 +58,17 @@ impl Shift {
                     .extract_if(.., |job| gone.contains(&job.id))
                     .collect();
             }
-            (asked, haul)
+            (asked, kinds, haul)
         }))
     }
 
     /// Takes what a claim has brought, and says when to look again.
-    pub(super) fn take(&mut self, settling: &Group, haul: Hauled) -> Result<Look> {
+    pub(super) fn take(&mut self, settling: &Group, kinds: &[Name], haul: Hauled) -> Result<Look> {
         let haul = match haul {
             Ok(haul) => haul,
-            Err(why) => return self.claim_failed(why),
+            Err(why) => return self.claim_failed(kinds, why),
         };
+        self.left_out.answered(kinds);
         if haul.jobs.iter().any(|job| job.suspect) {
             // There may be more: the next one is asked for as soon as this one has ended.
             self.suspect_asked = None;
@@ -83,6 +87,9 @@ impl Shift {
         self.registry.add(haul.jobs);
         let rest = haul.rest.unwrap_or(self.options.poll);
         let now = self.clock.elapsed();
+        if self.left_out.asks_alone() {
+            return Ok(Look::Now);
+        }
         Ok(match (haul.full, haul.next_due) {
             (true, _) => Look::WithRoom,
             (false, Some(due)) => {
@@ -106,8 +113,22 @@ impl Shift {
         true
     }
 
-    fn claim_failed(&self, why: Error) -> Result<Look> {
+    /// A store that refuses a claim for good ends a worker that runs once. Any other goes on with the kinds that it can
+    /// claim: a single row may be to blame.
+    fn claim_failed(&mut self, kinds: &[Name], why: Error) -> Result<Look> {
         match why {
+            #[cfg(feature = "test-hooks")]
+            Error::Bug(_) | Error::Invalid(_)
+                if crate::hooks::switched_off("claim.leaves_kinds_out") =>
+            {
+                Err(why)
+            }
+            Error::Bug(_) | Error::Invalid(_) if !self.options.once => {
+                if let Some(kind) = self.left_out.refused(kinds, self.clock.elapsed()) {
+                    log::error!(%kind, %why, "jobs of this kind can't be claimed, it is left out for a while");
+                }
+                Ok(Look::Now)
+            }
             Error::LeaseLost | Error::Schema(_) | Error::Bug(_) | Error::Invalid(_) => Err(why),
             _ => {
                 log::warn!(%why, "claiming waits for the store");
@@ -116,8 +137,7 @@ impl Shift {
         }
     }
 
-    fn wanted(&self, limit: usize, without: &BTreeSet<Name>, suspect: bool) -> Result<Claim> {
-        let kinds = self.bench.handlers.keys();
+    fn wanted(&self, limit: usize, kinds: Vec<Name>, suspect: bool) -> Result<Claim> {
         let caps = self
             .options
             .queue_concurrency
@@ -130,10 +150,7 @@ impl Shift {
         Ok(Claim {
             worker: self.worker.clone(),
             token: Token::random()?,
-            kinds: kinds
-                .filter(|kind| !without.contains(*kind))
-                .cloned()
-                .collect(),
+            kinds,
             queues: self.options.queues.clone(),
             order: self.options.queue_order.clone(),
             limit,

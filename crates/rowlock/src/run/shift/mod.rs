@@ -4,6 +4,7 @@ mod beat;
 mod claim;
 mod derived;
 mod finish;
+mod left_out;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use self::derived::Derived;
+use self::left_out::LeftOut;
 use super::attempt::Ended;
 use super::fetch::{Claims, Look, wait};
 use super::heartbeat::{Beat, Beating};
@@ -64,6 +66,7 @@ pub(super) struct Shift {
     suspect_asked: Option<Elapsed>,
     /// Whether more lay ready at the last heartbeat than can start soon.
     too_many: bool,
+    left_out: LeftOut,
     /// When the last heartbeat was answered.
     beaten: Elapsed,
     tally: Tally,
@@ -105,6 +108,7 @@ impl Shift {
             slots: Tasks::default(),
             suspect_asked: None,
             too_many: false,
+            left_out: LeftOut::default(),
             beaten: Elapsed::ZERO,
             tally: Tally::default(),
         };
@@ -220,9 +224,9 @@ impl Shift {
             tokio::select! {
                 biased;
                 () = stop.asked() => return Ok(()),
-                (asked, haul) = claiming.answer() => {
+                (asked, kinds, haul) = claiming.answer() => {
                     let thorough = haul.as_ref().is_ok_and(|haul| haul.thorough);
-                    look = match self.take(settling, haul) {
+                    look = match self.take(settling, &kinds, haul) {
                         Err(Error::LeaseLost) => {
                             self.start_again(&mut claiming, stop).await?;
                             Look::Now
