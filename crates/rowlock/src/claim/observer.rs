@@ -71,10 +71,6 @@ impl<K: Clone + Eq + Hash, B: Copy + PartialEq> Observer<K, B> {
     /// What was found dead couldn't be given up. A store that takes no writes has perhaps taken no heartbeats either: then
     /// silence begins anew.
     pub fn refused(&mut self, why: &Error) {
-        #[cfg(feature = "test-hooks")]
-        if crate::hooks::switched_off("expire.silence_needs_a_store") {
-            return;
-        }
         if matches!(why, Error::NoSpace(_) | Error::Unreachable(_)) {
             self.seen.clear();
         }
@@ -101,6 +97,23 @@ mod tests {
             assert!(!at(seconds, 7, &mut observer), "at {seconds}");
         }
         assert!(at(30, 7, &mut observer));
+    }
+
+    #[test]
+    fn a_store_that_takes_no_writes_proves_no_silence() {
+        for (why, is_dead) in [
+            (Error::NoSpace("full".to_owned()), false),
+            (Error::Unreachable("read-only".to_owned()), false),
+            (Error::Bug("a trigger".to_owned()), true),
+        ] {
+            let mut observer = Observer::default();
+            for seconds in (0..30).step_by(5) {
+                at(seconds, 7, &mut observer);
+            }
+            assert!(at(30, 7, &mut observer));
+            observer.refused(&why);
+            assert_eq!(at(31, 7, &mut observer), is_dead, "{why}");
+        }
     }
 
     #[test]
