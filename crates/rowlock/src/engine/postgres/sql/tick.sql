@@ -28,7 +28,10 @@ DECLARE
     quickly text;
     keys text[];
 BEGIN
-    PERFORM pg_catalog.set_config('rowlock.path', pg_catalog.current_setting('search_path'), true);
+    -- The first tick of a transaction knows it.
+    IF nullif(pg_catalog.current_setting('rowlock.path', true), '') IS NULL THEN
+        PERFORM pg_catalog.set_config('rowlock.path', pg_catalog.current_setting('search_path'), true);
+    END IF;
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     now := rowlock.now();
     IF with_token IS NOT NULL AND NOT EXISTS (
