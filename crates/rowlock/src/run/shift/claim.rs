@@ -123,7 +123,8 @@ impl Shift {
             {
                 Err(why)
             }
-            Error::Bug(_) | Error::Invalid(_) if !self.options.once => {
+            // A claim for no kind finds no row: what refuses that is no row's fault, and asking again would not end.
+            Error::Bug(_) | Error::Invalid(_) if !self.options.once && !kinds.is_empty() => {
                 if let Some(kind) = self.left_out.refused(kinds, self.clock.elapsed()) {
                     log::error!(%kind, %why, "jobs of this kind can't be claimed, it is left out for a while");
                 }
