@@ -56,3 +56,4 @@ ALTER TABLE rowlock.worker ADD COLUMN doubted_seen timestamptz, ADD COLUMN doubt
 DROP FUNCTION IF EXISTS rowlock.expire(bigint, timestamptz, bigint, bigint, bigint, text, integer);
 -- One refused row keeps no other from going back (sql/return_held.sql).
 DROP FUNCTION IF EXISTS rowlock.give_back(bigint, bigint[], timestamptz);
+DELETE FROM rowlock.schema_part WHERE thing = 'function give_back';
